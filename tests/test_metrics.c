@@ -375,6 +375,56 @@ START_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_r
 }
 END_TEST
 
+static void process_put_job(struct process *p, const char *job)
+{
+	p->env_bytes = (uint32_t)sprintf(p->env, "SLURM_JOB_ID=%s", job) + 1;
+}
+
+START_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives)
+{
+	struct process *old = add_process(0, 3000), *young;	/* takes all the room there is */
+	struct op op;
+
+	process_put_job(old, "old");
+	looks(2);
+	young = add_process(1, 1);
+	op = make_op(young, 0, 4096);
+	process_put_job(young, "young");
+	add_op(&op);
+	looks(2);
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", "job_id=\"young\""), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_processes", "job_id=\"old\""), 1);
+	old->state = PROCESS_DIED;
+	metrics_ended(fx.metrics, old, fx.now_ns);
+	looks(3);
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", "job_id=\"young\""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "job_id=\"young\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_processes", "job_id=\"old\""), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_records_total", "job_id=\"old\""), -1);
+}
+END_TEST
+
+START_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room)
+{
+	struct process *p = add_process(0, 2);
+	struct op op = make_op(p, 0, 4096);
+
+	add_op(&op);
+	looks(1);
+	p->state = PROCESS_DIED;
+	metrics_ended(fx.metrics, p, fx.now_ns);
+	looks(3);
+	add_process(1, 2);
+	looks(3);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_process_exits_total", "\"unknown\""), 1);
+}
+END_TEST
+
 START_TEST(a_rank_that_is_learned_later_has_its_own_row)
 {
 	struct process *p = add_process(UNKNOWN_I32, 1);
@@ -447,6 +497,8 @@ int main(void)
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
 		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
 		FX_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room),
+		FX_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives),
+		FX_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room),
 		FX_TEST(a_rank_that_is_learned_later_has_its_own_row),
 		FX_TEST(a_user_sees_what_is_his),
 		FX_TEST(who_asks_for_openmetrics_gets_it),

@@ -632,6 +632,14 @@ static void see_iteration(const struct metrics *m, struct metrics_row *row,
 		row->v[MEMBER_ITERATION] = (double)seen->iteration_ns * 1e-9;
 }
 
+/* An ended process keeps no row in use, nor has one made anew. */
+static uint32_t process_row(struct metrics *m, const struct process *p,
+			    const struct metrics_labels *l, uint64_t now_ns)
+{
+	return p->state == PROCESS_LIVE ? metrics_row(&m->rows, l, now_ns) :
+					  metrics_row_known(&m->rows, l);
+}
+
 static void process_see_counters(struct metrics *m, const struct process *p, uint64_t now_ns)
 {
 	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
@@ -641,7 +649,7 @@ static void process_see_counters(struct metrics *m, const struct process *p, uin
 	struct metrics_row *row;
 
 	metrics_member_labels(&l, p);
-	item = metrics_row(&m->rows, &l, now_ns);
+	item = process_row(m, p, &l, now_ns);
 	row = metrics_row_at(&m->rows, item);
 	if (!row || !seen)
 		return;
@@ -662,7 +670,7 @@ static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)
 	struct metrics_row *row;
 
 	metrics_job_labels(&l, p);
-	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
+	row = metrics_row_at(&m->rows, process_row(m, p, &l, now_ns));
 	if (row)
 		row->v[JOB_LIVE] = (isnan(row->v[JOB_LIVE]) ? 0 : row->v[JOB_LIVE]) +
 				   (p->state == PROCESS_LIVE);
@@ -760,6 +768,7 @@ void metrics_look(struct metrics *m, uint64_t now_ns)
 	memset(m->findings, 0, sizeof(m->findings));
 	for (size_t i = 0; i < n; i++)
 		metrics_see_process(m, list[i], now_ns);
+	metrics_rows_looked(&m->rows, now_ns);
 	see_links(m, now_ns);
 	if (m->source.diagnose)
 		diagnose_visit(m->source.diagnose, see_finding, m);
@@ -770,6 +779,8 @@ void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns)
 	struct metrics_labels l;
 	struct metrics_row *row;
 
+	metrics_member_labels(&l, p);
+	metrics_row(&m->rows, &l, now_ns);	/* it may have been in no look */
 	process_see_counters(m, p, now_ns);
 	metrics_job_labels(&l, p);
 	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));

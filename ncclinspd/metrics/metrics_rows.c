@@ -22,7 +22,10 @@
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-/* A series unused for so long goes where room is wanted; and after that it goes in any case. */
+/*
+ * A series unused for so long goes where room is wanted, one of a job that has ended at once; and
+ * after that it goes in any case.
+ */
 #define WANTED_NS	(600 * SECOND_NS)
 #define KEEP_NS		(3600 * SECOND_NS)
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
@@ -137,11 +140,10 @@ static bool row_is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t 
 	return row->labels.uid != METRICS_NOBODY && row->used_ns + age_ns < now_ns;
 }
 
-/* A row whose job lives, or did a moment ago, may only be idle. */
-static bool row_has_job(const struct metrics_rows *t, const struct metrics_row *row,
-			uint64_t now_ns)
+/* The row of its job, or NULL. */
+static const struct metrics_row *row_find_job(const struct metrics_rows *t,
+					      const struct metrics_row *row)
 {
-	const struct metrics_row *job;
 	struct metrics_labels l;
 
 	memset(&l, 0, sizeof(l));
@@ -149,7 +151,15 @@ static bool row_has_job(const struct metrics_rows *t, const struct metrics_row *
 	l.uid = row->labels.uid;
 	l.rank = UNKNOWN_I32;
 	memcpy(l.job, row->labels.job, sizeof(l.job));
-	job = keyed_find(&t->table, &l);
+	return keyed_find(&t->table, &l);
+}
+
+/* A row whose job lives, or did a moment ago, may only be idle. */
+static bool row_has_job(const struct metrics_rows *t, const struct metrics_row *row,
+			uint64_t now_ns)
+{
+	const struct metrics_row *job = row_find_job(t, row);
+
 	return job && !row_is_old(job, now_ns, WANTED_NS);
 }
 
@@ -170,9 +180,38 @@ static void drop_old(struct metrics_rows *t, uint64_t now_ns, uint64_t age_ns, b
 	}
 }
 
+/*
+ * All rows of jobs of which the last look saw no process alive.  A job's own row, which tells
+ * that, is of the lowest kind and goes last.
+ */
+static void drop_ended(struct metrics_rows *t)
+{
+	for (int kind = METRICS_KIND_END; kind-- > 0;) {
+		uint32_t next, item = t->kind[kind].first;
+
+		for (; item != POOL_NONE; item = next) {
+			struct metrics_row *row = metrics_row_at(t, item);
+			const struct metrics_row *job = row_find_job(t, row);
+
+			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
+			if (job && row_is_old(job, t->looked_ns, 0))
+				row_drop(t, row);
+		}
+	}
+}
+
 void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns)
 {
 	drop_old(t, now_ns, KEEP_NS, false);
+	if (!t->wanting)
+		return;
+	t->wanting = false;
+	drop_ended(t);
+}
+
+void metrics_rows_looked(struct metrics_rows *t, uint64_t now_ns)
+{
+	t->looked_ns = now_ns;
 }
 
 /* Series left for a row that somebody can name. */
@@ -226,6 +265,7 @@ static bool rows_make_room(struct metrics_rows *t, uint32_t series, uid_t uid, u
 		return true;
 	if (now_ns >= t->evict_ns) {	/* not with every operation that is refused */
 		t->evict_ns = now_ns + SECOND_NS;
+		drop_ended(t);
 		drop_old(t, now_ns, WANTED_NS, true);
 		if (!rows_have_room(t, series))
 			share_out(t, uid, now_ns);
@@ -272,6 +312,7 @@ static struct metrics_row *row_other(struct metrics_rows *t, enum metrics_kind k
 	struct metrics_row *row;
 
 	t->refused++;
+	t->wanting = true;
 	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
 		return NULL;
 	memset(&labels, 0, sizeof(labels));
@@ -293,6 +334,13 @@ uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels
 		row->used_ns = now_ns;
 	else
 		row = row_other(t, kind, now_ns);
+	return row ? keyed_number(row) : POOL_NONE;
+}
+
+uint32_t metrics_row_known(const struct metrics_rows *t, const struct metrics_labels *labels)
+{
+	const struct metrics_row *row = keyed_find(&t->table, labels);
+
 	return row ? keyed_number(row) : POOL_NONE;
 }
 

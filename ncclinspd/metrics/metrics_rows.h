@@ -136,6 +136,8 @@ struct metrics_rows {
 	struct pool lately;
 	struct pool_list kind[METRICS_KIND_END];
 	uint64_t generation;		/* grows when a row goes */
+	uint64_t looked_ns;		/* time of the last look that is complete; 0: none */
+	bool wanting;			/* somebody found no room */
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
 	struct accounts_tally of_account;	/* series */
@@ -158,7 +160,13 @@ void metrics_rows_deinit(struct metrics_rows *t);
 uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels,
 		     uint64_t now_ns);
 
-/* Drop what had no use for an hour. */
+/* The row of these labels if there is one: nothing goes for it, and it is not in use by that. */
+uint32_t metrics_row_known(const struct metrics_rows *t, const struct metrics_labels *labels);
+
+/* All jobs that live have their rows in use at `now_ns`: those of others may go. */
+void metrics_rows_looked(struct metrics_rows *t, uint64_t now_ns);
+
+/* Drop what had no use for an hour, and where somebody found no room what is of ended jobs. */
 void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns);
 
 /* All gauges and infos become unknown. */
