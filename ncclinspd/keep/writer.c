@@ -24,6 +24,7 @@
 #define READ_NS		UINT64_C(200000000)	/* ns for which the caller is held up at most */
 #define CLOSE_NS	UINT64_C(5000000000)
 #define HANGS_NS	UINT64_C(10000000000)
+#define STEP_NS		UINT64_C(2000000000)	/* the most that passes from one look to the next */
 
 /* A file that is there. */
 struct writer_entry {
@@ -59,7 +60,8 @@ struct writer {
 	struct stock counted;		/* the thread's */
 	pthread_t thread;
 	bool running;			/* the loop's */
-	uint64_t watched, moved_ns;	/* the loop's: `through`, and since when */
+	uint64_t watched, looked_ns;	/* the loop's: `through`, and when it looked last */
+	uint64_t stuck_ns;		/* the loop's: for how long that has been so */
 	pthread_mutex_t lock;		/* lock of all that follows */
 	pthread_cond_t given, done;
 	struct stock stock;
@@ -313,15 +315,19 @@ void writer_distrust(struct writer *w, const char *name)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* A step that is longer is the daemon's own absence: stopped, suspended or without a CPU. */
 void writer_watch(struct writer *w, uint64_t now_ns)
 {
+	uint64_t step_ns = w->looked_ns ? now_ns - w->looked_ns : 0;
+
 	pthread_mutex_lock(&w->lock);
-	if (!w->moved_ns || (!w->n && w->opened) || w->through != w->watched) {
-		w->watched = w->through;
-		w->moved_ns = now_ns;
-	} else if (now_ns - w->moved_ns >= HANGS_NS) {
+	w->looked_ns = now_ns;
+	w->stuck_ns += step_ns < STEP_NS ? step_ns : STEP_NS;
+	if ((!w->n && w->opened) || w->through != w->watched)
+		w->stuck_ns = 0;
+	else if (w->stuck_ns >= HANGS_NS)
 		w->stats.failing = w->stats.error = -ETIMEDOUT;
-	}
+	w->watched = w->through;
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -90,7 +90,10 @@ void writer_expire(struct writer *w, const char *name);
  */
 void writer_distrust(struct writer *w, const char *name);
 
-/* Once a second: what has been waiting for ten of them fails for now with -ETIMEDOUT. */
+/*
+ * Once a second: what has been waiting for ten of them fails for now with -ETIMEDOUT.  A time in
+ * which nobody looked does not count: then the daemon was away, not the disk.
+ */
 void writer_watch(struct writer *w, uint64_t now_ns);
 
 void writer_read_stats(struct writer *w, struct writer_stats *out);
