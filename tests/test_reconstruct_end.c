@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How operations end that have no last record: settled, given up, cut off. */
 #include "nci/sums.h"
+#include "reader/join/inflight.h"
 #include "tests/fx_recon.h"
 
 static struct fx_recon fx;
@@ -32,6 +33,39 @@ START_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
 	ck_assert(fx.done[0].complete);
 	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
 	ck_assert_int_eq(fx.done[0].peer, 2);
+}
+END_TEST
+
+/* Operations in flight, as they are told, while `live` is. */
+static uint32_t count_in_flight(const union fx_record *live, size_t n)
+{
+	struct inflights all = { 0 };
+	struct live_slot slot = { 0 };
+	uint32_t ops = 0;
+
+	if (n)
+		memcpy(&slot.slot, live, sizeof(*live));
+	inflights_add(&all, fx.rc, &fx.a.p, &slot, n, fx.now);
+	for (uint32_t i = 0; i < all.n; i++)
+		ops += all.at[i].is_op;
+	inflights_deinit(&all);
+	return ops;
+}
+
+START_TEST(what_only_settles_is_not_told_as_in_flight)
+{
+	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
+
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_p2p(8, 0, 2, 4, 100));
+	ck_assert_uint_eq(count_in_flight(NULL, 0), 1);		/* the GPU has not come to it */
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	ck_assert_uint_eq(count_in_flight(&live, 1), 1);
+	ck_assert_uint_eq(count_in_flight(NULL, 0), 0);
+	fx_look(&fx, &live, 1);
+	fx_wait(&fx, 1100 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	ck_assert_uint_eq(count_in_flight(NULL, 0), 1);		/* children are elsewhere, if any */
 }
 END_TEST
 
@@ -332,6 +366,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet),
+		FX_TEST(what_only_settles_is_not_told_as_in_flight),
 		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
 		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),

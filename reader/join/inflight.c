@@ -76,6 +76,7 @@ static bool inflight_add_op(const struct op *op, void *arg)
 		return false;
 	row->token = op->token;
 	row->is_op = true;
+	row->may_be_over = op->complete;
 	row->is_p2p = op->is_p2p;
 	row->comm_index = op->comm_index;
 	row->has_comm_id = op->has_comm_id;
@@ -313,12 +314,24 @@ static void join_parents(struct inflights *rows)
 
 			if (!parent || parent == row)
 				break;
+			parent->may_be_over = false;
 			if (!depth)
 				count_live_child(parent, row);
 			inflight_inherit(row, parent);
 			from = parent;
 		}
 	}
+}
+
+/* Operations of which nothing is live any more only wait for what may still be told of them. */
+static void drop_settling(struct inflights *rows)
+{
+	size_t kept = rows->mine;
+
+	for (size_t i = rows->mine; i < rows->n; i++)
+		if (!rows->at[i].may_be_over)
+			rows->at[kept++] = rows->at[i];
+	rows->n = (typeof(rows->n))kept;
 }
 
 void inflights_add(struct inflights *rows, struct reconstruct *rc, const struct process *p,
@@ -331,6 +344,7 @@ void inflights_add(struct inflights *rows, struct reconstruct *rc, const struct 
 	for (size_t i = 0; i < n; i++)
 		add_slot(rows, &slots[i]);
 	join_parents(rows);
+	drop_settling(rows);
 }
 
 static int compare_ages(const void *one, const void *two)

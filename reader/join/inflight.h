@@ -40,6 +40,7 @@ struct inflight {
 	uint64_t parent;
 	int32_t tid;
 	bool is_op;		/* an operation; else a slot */
+	bool may_be_over;	/* it is, unless a child of it is live */
 	bool is_p2p;
 	uint32_t comm_index;	/* NCI_COMM_NONE: not known */
 	bool has_comm_id;

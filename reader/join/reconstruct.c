@@ -437,9 +437,22 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 	r->ended = true;
 }
 
-static bool visit_op(const struct recon *r, struct op op, reconstruct_open_fn *visit, void *arg)
+/*
+ * All children of an operation are in flight together: it is over if none is now, and only
+ * settles.  A second after its last record that is no more to be expected.
+ */
+static bool op_may_be_over(const struct reconstruct *rc, const struct recon *r,
+			   const struct open_op *o)
 {
-	op.complete = false;
+	return !r->ended && (o->op.kernel_stopped || o->op.proxy_ops) &&
+	       op_may_settle(r, &o->op) &&
+	       rc->checked_ns < o->touched_ns + GIVE_UP_NS;
+}
+
+static bool visit_op(const struct recon *r, struct op op, bool over, reconstruct_open_fn *visit,
+		     void *arg)
+{
+	op.complete = over;
 	timeline_place(&r->process->clock, join_gpu(r, op.comm_index), &op);
 	return visit(&op, arg);
 }
@@ -454,15 +467,18 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 	if (!r)
 		return;
 	for (item = r->open.first; item != POOL_NONE;
-	     item = pool_list_next(&r->ops, &r->open, item))
-		if (!visit_op(r, recon_op(r, item)->op, visit, arg))
+	     item = pool_list_next(&r->ops, &r->open, item)) {
+		const struct open_op *o = recon_op(r, item);
+
+		if (!visit_op(r, o->op, op_may_be_over(rc, r, o), visit, arg))
 			return;
+	}
 	for (item = r->calls.first; item != POOL_NONE;
 	     item = pool_list_next(&r->apis, &r->calls, item)) {
 		if (join_has_returned(r, recon_api(r, item)))
 			continue;
 		join_op_from_api(rc, r, recon_api(r, item), &op);
-		if (!visit_op(r, op, visit, arg))
+		if (!visit_op(r, op, false, visit, arg))
 			return;
 	}
 }

@@ -138,7 +138,8 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 /*
  * Every operation of the process that is not finished, and every API call whose
  * operation may still come (op->api_only), in no order.  Only what is recorded,
- * op->enqueued_ns and op->enqueue_ns are filled in.  `visit` returns false to stop.
+ * op->enqueued_ns and op->enqueue_ns are filled in.  op->complete: it is over if no child of it is
+ * live now, and only settles.  `visit` returns false to stop.
  */
 typedef bool reconstruct_open_fn(const struct op *op, void *arg);
 void reconstruct_open(struct reconstruct *rc, const struct process *process,
