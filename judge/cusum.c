@@ -79,7 +79,7 @@ static void learn_more(struct cusum *c, double x)
 	cusum_set_level(c, mean, sigma, c->n);
 }
 
-/* After an alarm, enough steady samples are the new level. */
+/* Enough steady samples are the new level, after an alarm. */
 static void learn_anew(struct cusum *c, double x)
 {
 	double mean, sigma;

@@ -14,7 +14,7 @@
 #define OVER		3	/* ... so many, to be flagged; */
 #define NOT_UNDER	2	/* ... over half, to stay so */
 
-/* What one rank cost, slot by slot. */
+/* The cost of one rank, slot by slot. */
 struct late_costs {
 	uint32_t n;
 	double ns[SLOTS], wall_ns[SLOTS];
@@ -94,7 +94,7 @@ static double costs_between(const struct late_costs *c, uint32_t from, uint32_t 
 	return ns;
 }
 
-/* As a share of the time. */
+/* A share of the time. */
 static double costs_level(const struct late_costs *c, uint32_t from, uint32_t to)
 {
 	double wall_ns, ns = costs_between(c, from, to, &wall_ns);
@@ -220,7 +220,7 @@ static bool costs_last(const struct late_series *s, const struct late_costs *c, 
 
 /* ---- one rank ---------------------------------------------------------------------- */
 
-/* What these slots say of it, which are those since it began. */
+/* Sums of the rank over the slots since it began. */
 static void rank_describe(struct late_rank *r, const struct late_view *v, uint32_t rank,
 			  uint64_t window_ns)
 {

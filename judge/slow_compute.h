@@ -19,7 +19,7 @@ struct compute_row {
 	uint64_t inside_ns;	/* the part of it inside NCCL's operations, at most step_ns */
 };
 
-/* What ranks of one communicator come to. */
+/* Ranks of one communicator, taken together. */
 struct compute_case {
 	uint32_t ranks;
 	uint64_t step_ns, compute_ns;	/* medians; compute_ns is outside of NCCL */

@@ -31,7 +31,7 @@ struct suspect {
 	uint32_t times;		/* one after another */
 };
 
-struct slow_peers {
+struct slow_peer_state {
 	uint64_t looked_ns;
 	struct slow_links before;	/* sums at looked_ns, by link */
 	struct suspect suspects[SUSPECTS];
@@ -40,7 +40,7 @@ struct slow_peers {
 /* One look. */
 struct slow_peer_context {
 	struct diagnose *dg;
-	struct slow_peers *sp;
+	struct slow_peer_state *sp;
 	uint64_t now_ns;
 	uint64_t window_ns;	/* time since the last look */
 };
@@ -141,7 +141,7 @@ static bool slow_links_set_jobs(struct diagnose *dg, struct slow_links *links, u
 /* ---- what is slow ---------------------------------------------------------- */
 
 /* The entry with this key, else an unused one, else the stalest. */
-static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
+static struct suspect *find_suspect(struct slow_peer_state *sp, uint64_t key)
 {
 	struct suspect *stalest = &sp->suspects[0];
 
@@ -353,7 +353,7 @@ static void look_at_siblings(const struct slow_peer_context *s, struct slow_link
 
 static void slow_peer_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
-	struct slow_peers *sp = state;
+	struct slow_peer_state *sp = state;
 	const struct slow_peer_context s = { .dg = dg, .sp = sp, .now_ns = now_ns,
 					     .window_ns = now_ns - sp->looked_ns };
 	struct slow_links now, since;
@@ -374,14 +374,14 @@ static void slow_peer_look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static void slow_peer_deinit(void *state)
 {
-	struct slow_peers *sp = state;
+	struct slow_peer_state *sp = state;
 
 	list_deinit(&sp->before);
 }
 
 const struct detector finding_slow_peer = {
 	.name = "slow_peer",
-	.state_bytes = sizeof(struct slow_peers),
+	.state_bytes = sizeof(struct slow_peer_state),
 	.hold_ns = HOLD_NS,
 	.deinit = slow_peer_deinit,
 	.look = slow_peer_look,
