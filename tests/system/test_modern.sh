@@ -65,9 +65,9 @@ nobody_is_accused() {
 
 start_daemon --stall-min 300ms
 job 2.31 600 >"$T/job.scn"
-NCCLINSP_KERNELS="first 3s" play
+NCCLINSP_KERNELS="first 4s" play
 check "kernels are timed from the first work on" wait_until 30 all_are \
-	'.steering.kernels == "inside" and .steering.kernels_mode == "first 3s"'
+	'.steering.kernels == "inside" and .steering.kernels_mode == "first 4s"'
 put() { curl -sf --unix-socket "$SOCK" -X PUT -d "$1" http://ncclinspd/v1/level >"$T/answer"; }
 put '{"level":"ops"}'
 check "a level does not touch them" wait_until 20 all_are \
