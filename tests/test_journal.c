@@ -37,9 +37,9 @@ static struct finding make_finding(void)
 	return (struct finding){
 		.kind = FINDING_DESYNC, .severity = FINDING_CRITICAL, .verdict = "NOT_JOINED",
 		.has_comm_id = true, .comm_id = 0xab, .comm_name = "dp", .ranks = { 1, 2, 3, 7 },
-		.nranks = 4, .whom = { { .world_rank = 9 }, { .world_rank = UNKNOWN_I32 },
-				       { .world_rank = 10 }, { .world_rank = 11 } },
-		.text = "ranks 1-3,7 have not come", .life.id = 9,
+		.nranks = 4, .text = "ranks 1-3,7 have not come", .life.id = 9,
+		.life.whom = { { .world_rank = 9 }, { .world_rank = UNKNOWN_I32 },
+			       { .world_rank = 10 }, { .world_rank = 11 } },
 	};
 }
 

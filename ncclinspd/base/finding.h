@@ -65,6 +65,15 @@ enum finding_grade {
 
 struct detector;
 
+/* One of a finding's ranks, as the job and the machine call it. */
+struct finding_whom {
+	int32_t rank;
+	int32_t world_rank;	/* UNKNOWN_I32: not told */
+	int32_t pid;		/* UNKNOWN_I32, as the GPU: it is not on this node */
+	char pci_bus_id[32];	/* "": not told */
+};
+
+/* All that diagnose alone sets. */
 struct finding_life {
 	uint64_t id;		/* 1, 2, ...; never used twice */
 	uint64_t found_ns;	/* 0: it is suspected */
@@ -75,14 +84,8 @@ struct finding_life {
 	bool told;		/* `changed` has had it as found before, */
 	bool alarmed;		/* ... and as critical */
 	const struct detector *detector;
-};
-
-/* One of a finding's ranks, as the job and the machine call it. */
-struct finding_whom {
-	int32_t rank;
-	int32_t world_rank;	/* UNKNOWN_I32: not told */
-	int32_t pid;		/* UNKNOWN_I32, as the GPU: it is not on this node */
-	char pci_bus_id[32];	/* "": not told */
+	char job[FINDING_JOB];	/* job_id(); "": not told, or of no communicator */
+	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks */
 };
 
 /* A detector's verdict; `evidence` is one JSON object, or empty: none. */
@@ -95,17 +98,15 @@ struct finding {
 	bool has_comm_id;
 	uint64_t comm_id;
 	char comm_name[97];	/* "": none */
-	char job[FINDING_JOB];	/* job_id(), set by diagnose; "": not told, or of no communicator */
 	int32_t ranks[FINDING_RANKS];	/* ranks it is about; the first is the worst */
 	uint32_t nranks;
-	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks; set by diagnose */
 	int32_t peer;		/* UNKNOWN_I32: none */
 	uint64_t since_ns;	/* when it began, as far as the evidence goes */
 	uint64_t due_ns;	/* when it is found if it goes on; 0: it is, or nothing tells */
 	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */
 	char evidence[FINDING_EVIDENCE];
 	uint32_t evidence_bytes;
-	struct finding_life life;	/* set by diagnose */
+	struct finding_life life;
 };
 
 name_t finding_kind_name(enum finding_kind kind);

@@ -164,7 +164,7 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 static void finding_take_whom(struct finding *f, const struct process *p, const struct comm *c)
 {
 	for (uint32_t i = 0; i < f->nranks; i++) {
-		struct finding_whom *w = &f->whom[i];
+		struct finding_whom *w = &f->life.whom[i];
 
 		if (w->rank == c->rank) {
 			w->pid = p->pid;
@@ -176,19 +176,26 @@ static void finding_take_whom(struct finding *f, const struct process *p, const 
 	}
 }
 
-/* As its ranks come to be named: their processes may be forgotten before it is. */
-static void finding_name_whom(const struct diagnose *dg, struct finding *f)
+/* Ranks, and the job, as they come to be named: processes may be forgotten before a finding is. */
+static void finding_name(const struct diagnose *dg, struct finding *f)
 {
 	struct process *const *list;
 	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
 
 	for (uint32_t i = 0; i < f->nranks; i++)
-		f->whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
-						    .world_rank = UNKNOWN_I32 };
+		f->life.whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
+							 .world_rank = UNKNOWN_I32 };
 	for (size_t i = 0; i < n; i++)
-		for (uint32_t k = 0; list[i]->uid == f->uid && k < list[i]->ncomms; k++)
-			if (list[i]->comms[k].has_id && list[i]->comms[k].id == f->comm_id)
-				finding_take_whom(f, list[i], &list[i]->comms[k]);
+		for (uint32_t k = 0; list[i]->uid == f->uid && k < list[i]->ncomms; k++) {
+			const struct comm *c = &list[i]->comms[k];
+
+			if (!c->has_id || c->id != f->comm_id)
+				continue;
+			finding_take_whom(f, list[i], c);
+			if (!*f->life.job)
+				snprintf(f->life.job, sizeof(f->life.job), "%s",
+					 job_id(list[i]) ?: "");
+		}
 }
 
 static void finding_refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
@@ -201,18 +208,11 @@ static void finding_refresh(struct diagnose *dg, struct finding *f, const struct
 	uint64_t since_ns = f->since_ns;
 	bool same = f->nranks == news->nranks &&
 		    !memcmp(f->ranks, news->ranks, f->nranks * sizeof(f->ranks[0]));
-	struct finding_whom whom[FINDING_RANKS];
-	char job[FINDING_JOB];
 
-	memcpy(job, f->job, sizeof(job));
-	memcpy(whom, f->whom, sizeof(whom));
 	*f = *news;
-	memcpy(f->job, job, sizeof(job));
-	if (same)
-		memcpy(f->whom, whom, sizeof(whom));
-	else
-		finding_name_whom(dg, f);
 	f->life = life;
+	if (!same)
+		finding_name(dg, f);
 	f->life.seen_ns = now_ns;
 	f->life.missed = 0;
 	if (!life.found_ns && f->grade == FINDING_FOUND)
@@ -221,29 +221,6 @@ static void finding_refresh(struct diagnose *dg, struct finding *f, const struct
 		f->since_ns = since_ns;
 	if (changed)
 		finding_tell(dg, f, now_ns);
-}
-
-static bool process_has_finding(const struct process *p, const struct finding *f)
-{
-	if (p->uid != f->uid)
-		return false;
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (p->comms[i].has_id && p->comms[i].id == f->comm_id)
-			return true;
-	return false;
-}
-
-/* Once, as it begins: its processes may be forgotten before it is. */
-static void name_job(const struct diagnose *dg, struct finding *f)
-{
-	struct process *const *list;
-	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
-	const char *id = NULL;
-
-	for (size_t i = 0; i < n && !id; i++)
-		if (process_has_finding(list[i], f))
-			id = job_id(list[i]);
-	snprintf(f->job, sizeof(f->job), "%s", id ?: "");
 }
 
 void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
@@ -272,8 +249,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.found_ns = news->grade == FINDING_FOUND ? now_ns : 0,
 		.seen_ns = now_ns,
 	};
-	name_job(dg, f);
-	finding_name_whom(dg, f);
+	finding_name(dg, f);
 	finding_tell(dg, f, now_ns);
 }
 
@@ -330,20 +306,6 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
 			return;
 		below = next->life.id;
 	}
-}
-
-const struct comm *diagnose_largest_comm(const struct process *p)
-{
-	const struct comm *largest = NULL;
-
-	for (uint32_t i = 0; i < p->ncomms; i++) {
-		const struct comm *comm = process_comm(p, (uint16_t)i);
-
-		if (comm && comm->has_id && !comm->finalize_ticks &&
-		    (!largest || comm->nranks > largest->nranks))
-			largest = comm;
-	}
-	return largest;
 }
 
 uint64_t diagnose_refused(const struct diagnose *dg)

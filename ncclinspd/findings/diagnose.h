@@ -161,9 +161,6 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 /* The median time of the process's iterations, in ns; 0: it has none that are known. */
 uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id);
 
-/* The largest communicator of the process, which is the job's own; NULL: it has none. */
-const struct comm *diagnose_largest_comm(const struct process *p);
-
 void diagnose_leave_out(struct diagnose *dg, uint32_t comms);
 
 /* Let the source do what cannot wait; now and then in what takes long. */

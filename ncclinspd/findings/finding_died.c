@@ -8,6 +8,7 @@
 
 #include "judge/died.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
 #include "util/json.h"
 #include "util/list.h"
@@ -69,7 +70,7 @@ static uint64_t died_key(struct died *died, const struct death *row)
 static struct died_process *died_remember(struct diagnose *dg, struct died *died,
 					  struct process *p)
 {
-	const struct comm *comm = diagnose_largest_comm(p);
+	const struct comm *comm = job_largest_comm(p);
 	struct death row = { .ended_ns = p->ended_ns, .user = p->uid, .pid = p->pid,
 			     .rank = UNKNOWN_I32 };
 	struct died_oldest oldest = { .row = &row };

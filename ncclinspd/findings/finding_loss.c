@@ -8,6 +8,7 @@
 
 #include "judge/loss.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/job.h"
 #include "reader/time/timeline.h"
 #include "util/json.h"
 #include "util/list.h"
@@ -119,7 +120,7 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 	struct finding f = { .kind = FINDING_LOSS, .peer = UNKNOWN_I32, .uid = p->uid,
 			     .severity = before ? FINDING_INFO : FINDING_WARNING,
 			     .since_ns = before ? p->first_seen_ns : w->since_ns };
-	const struct comm *comm = diagnose_largest_comm(p);
+	const struct comm *comm = job_largest_comm(p);
 	const struct loss_case c = {
 		.pid = p->pid, .command = p->command, .rank = comm ? comm->rank : UNKNOWN_I32,
 		.comm_name = f.comm_name, .before = before, .growth = *l,

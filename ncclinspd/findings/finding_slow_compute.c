@@ -11,6 +11,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/stall.h"
 #include "reader/base/accounts.h"
+#include "reader/base/job.h"
 #include "tables/keyed.h"
 #include "util/json.h"
 #include "util/list.h"
@@ -92,7 +93,7 @@ static bool compute_row_of(const struct diagnose *dg, struct compute_process *p,
 static void compute_take_process(struct diagnose *dg, struct computes *cs,
 				 const struct process *p, uint64_t now_ns)
 {
-	const struct comm *comm = diagnose_largest_comm(p);
+	const struct comm *comm = job_largest_comm(p);
 	struct compute_process *known = keyed_find(&cs->processes, &p->id);
 	struct compute_job_key key = { .uid = p->uid };
 	struct compute_job *job;

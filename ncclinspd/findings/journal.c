@@ -107,8 +107,8 @@ static void make_entry(const struct finding *f, const char *message, struct phra
 	phrase_start(&list, ranks, sizeof(ranks));
 	phrase_add_list(&list, f->ranks, f->nranks);
 	for (uint32_t i = 0; i < f->nranks; i++)
-		if (f->whom[i].world_rank != UNKNOWN_I32)
-			*array_must_add(world, &nworld) = f->whom[i].world_rank;
+		if (f->life.whom[i].world_rank != UNKNOWN_I32)
+			*array_must_add(world, &nworld) = f->life.whom[i].world_rank;
 	phrase_start(&list, world_ranks, sizeof(world_ranks));
 	phrase_add_list(&list, world, nworld);
 	if (f->has_comm_id)

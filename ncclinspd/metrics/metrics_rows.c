@@ -376,7 +376,7 @@ void metrics_job_labels(struct metrics_labels *l, const struct process *p)
 /* Its rank in the communicator that is the job's own, and its first GPU. */
 void metrics_member_labels(struct metrics_labels *l, const struct process *p)
 {
-	const struct comm *largest = diagnose_largest_comm(p);
+	const struct comm *largest = job_largest_comm(p);
 
 	common_labels(l, METRICS_MEMBER, p);
 	if (largest)

@@ -62,7 +62,7 @@ static void finding_put_ranks(const struct rows_writer *w, struct json *j, const
 static const struct finding_whom *finding_whom(const struct finding *f, size_t *n)
 {
 	*n = f->nranks;
-	return f->whom;
+	return f->life.whom;
 }
 
 static void finding_put_evidence(const struct rows_writer *w, struct json *j, const void *row)

@@ -140,16 +140,23 @@ static bool comms_share_gpu(const struct comm *a, const struct comm *b)
 	return a->has_gpu && b->has_gpu && !memcmp(a->gpu_uuid, b->gpu_uuid, sizeof(a->gpu_uuid));
 }
 
-/* The largest communicator that is told of, only on the GPU of `like` unless that is NULL. */
-static const struct comm *comms_find_largest(const struct process *p, const struct comm *like)
+/* The largest communicator that is told of: open, on the GPU of `like`, unless false and NULL. */
+static const struct comm *comms_find_largest(const struct process *p, bool open,
+					     const struct comm *like)
 {
 	const struct comm *largest = NULL;
 
 	for (const struct comm *c = p->comms; c < p->comms + p->ncomms; c++)
-		if (c->ready && c->has_id && (!largest || c->nranks > largest->nranks) &&
+		if (c->ready && c->has_id && (!open || !c->finalize_ticks) &&
+		    (!largest || c->nranks > largest->nranks) &&
 		    (!like || c == like || comms_share_gpu(c, like)))
 			largest = c;
 	return largest;
+}
+
+const struct comm *job_largest_comm(const struct process *p)
+{
+	return comms_find_largest(p, true, NULL);
 }
 
 /* Two ranks of one process, on a GPU each. */
@@ -163,7 +170,7 @@ static bool comms_are_of_two(const struct comm *a, const struct comm *b)
 
 void job_find_world(struct process *p)
 {
-	const struct comm *world = comms_find_largest(p, NULL);
+	const struct comm *world = comms_find_largest(p, false, NULL);
 	int32_t rank = job_number(job_rank(p));
 
 	p->world = world ? (uint32_t)(world - p->comms) + 1 : 0;
@@ -176,7 +183,7 @@ void job_find_world(struct process *p)
 
 int32_t job_world_rank(const struct process *p, const struct comm *c)
 {
-	const struct comm *world = p->several_gpus && c ? comms_find_largest(p, c) : NULL;
+	const struct comm *world = p->several_gpus && c ? comms_find_largest(p, false, c) : NULL;
 
 	if (world && p->world && world->nranks == p->comms[p->world - 1].nranks)
 		return world->rank;

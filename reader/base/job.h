@@ -20,6 +20,9 @@ const char *job_namespace(const struct process *p);	/* namespace of that pod */
 /* The number that such a text is; UNKNOWN_I32: none. */
 int32_t job_number(const char *text);
 
+/* The largest open communicator of a process, which is the job's own; NULL: it has none. */
+const struct comm *job_largest_comm(const struct process *p);
+
 /* Find the largest communicator of a process, and its rank in the job: whenever it has new ones. */
 void job_find_world(struct process *p);
 
