@@ -3,6 +3,7 @@
 #include "judge/late.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "tables/stat.h"
 
@@ -134,18 +135,10 @@ void late_share(const struct late_part *parts, uint32_t n, const struct late_op 
 		share[i] = sum;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		double at = part_behind(op, parts[i].inside_ns);
-		uint32_t low = 0, high = n - 1;
+		double own = part_behind(op, parts[i].inside_ns);
+		const double *at = bsearch(&own, behind, n, sizeof(*behind), stat_compare);
 
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-
-			if (behind[middle] < at)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		shares[i] = share[low];
+		shares[i] = share[at - behind];
 	}
 }
 
@@ -285,10 +278,9 @@ double late_times(const struct late_view *v, uint32_t rank)
 	return square <= 0 || more * more / square > ops ? ops : more * more / square;
 }
 
-enum verdict late_how_often(const struct late_view *v, uint32_t rank)
+enum verdict late_how_often(double times, uint64_t ops)
 {
-	return late_times(v, rank) >= LEAST_STEADY * (double)v->window->ops ?
-	       VERDICT_STEADY : VERDICT_INTERMITTENT;
+	return times >= LEAST_STEADY * (double)ops ? VERDICT_STEADY : VERDICT_INTERMITTENT;
 }
 
 uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how)
@@ -367,9 +359,7 @@ double late_score(const struct late_view *v, uint32_t rank)
 
 	for (uint32_t i = 0; i < v->n; i++)
 		away[i] = mean[i] = (double)v->tally[i].late_ns / (double)w->judged;
-	/*
-	 * two ranks' median holds half of what is looked for: take the other one's mean
-	 */
+	/* The median of two ranks holds half of what is looked for. */
 	middle = v->n == 2 ? mean[1 - rank] : stat_median(away, v->n);
 	mad = v->n > 2 ? stat_mad(away, v->n, middle) : 0;
 	tail = (double)w->tail_ns / (double)w->judged;

@@ -156,8 +156,8 @@ bool late_is_late(const struct late_view *v, uint32_t rank);
 /* The number of operations that it was late in, were it equally late in each. */
 double late_times(const struct late_view *v, uint32_t rank);
 
-/* STEADY: late in a third of operations at least. */
-enum verdict late_how_often(const struct late_view *v, uint32_t rank);
+/* STEADY: late in a third of the operations at least (times: late_times()). */
+enum verdict late_how_often(double times, uint64_t ops);
 
 /* The mean time behind the first: of what was judged; of one late now and then, when it was. */
 uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how);

@@ -227,7 +227,7 @@ static void rank_describe(struct late_rank *r, const struct late_view *v, uint32
 	double times = late_times(v, rank);
 	double gaps_ns = GAPS * ratio_of((double)v->window->wall_ns, times);
 
-	r->verdict = late_how_often(v, rank);
+	r->verdict = late_how_often(times, v->window->ops);
 	r->mean_ns = late_mean_ns(&r->window, &r->tally, r->verdict);
 	times *= ratio_of((double)r->window.ops, (double)v->window->ops);
 	r->times = (uint64_t)(times + 0.5);

@@ -127,10 +127,6 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 {
 	bool last = 2 * c->last >= c->times;
 
-	if (c->stage) {
-		say_stage(text, c);
-		return;
-	}
 	late_add_rank(text, c);
 	phrase_add(text, last ? " comes last" : " comes late");
 	add_scope(text, c);
@@ -149,10 +145,6 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
 {
-	if (c->stage) {
-		say_stage(text, c);
-		return;
-	}
 	late_add_rank(text, c);
 	phrase_add(text, " comes very late");
 	add_scope(text, c);
@@ -213,5 +205,8 @@ void late_say(const struct late_case *c, char *text, size_t size)
 	struct phrase phrase;
 
 	phrase_start(&phrase, text, size);
-	sayings[c->verdict](&phrase, c);
+	if (c->stage)
+		say_stage(&phrase, c);
+	else
+		sayings[c->verdict](&phrase, c);
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int stat_compare(const void *a, const void *b)
+int stat_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 

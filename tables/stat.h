@@ -21,6 +21,7 @@
 #define STAT_MAD_TO_SIGMA	1.4826
 #define STAT_PAIRS(n)		((n) * ((n) - 1) / 2)
 
+int stat_compare(const void *value, const void *other);	/* doubles, for bsearch() */
 void stat_sort(double *values, size_t n);
 double stat_median(double *values, size_t n);
 double stat_quantile(double *values, size_t n, double q);

@@ -32,6 +32,7 @@ struct series {
 	struct late_part *parts;
 	double *values;			/* room for each joint, and for two of each rank */
 	double *shares;			/* one for each rank */
+	uint32_t *late;			/* those that are */
 	uint64_t inside_ns;
 };
 
@@ -229,21 +230,20 @@ static uint64_t series_wall(const struct series *s)
 /* ---- judgement ----------------------------------------------------------------------------- */
 
 static void series_tell(const struct series *s, const struct late_view *v, uint32_t i,
-			stragglers_found_fn *found, void *arg)
+			uint32_t others, stragglers_found_fn *found, void *arg)
 {
 	const struct late_window *w = v->window;
 	const struct late_tally *t = &v->tally[i];
+	double times = late_times(v, i);
 	struct offline_straggler l = {
 		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
-		.c = { .verdict = late_how_often(v, i), .func = s->at->func, .nranks = s->nranks,
+		.c = { .verdict = late_how_often(times, w->ops), .func = s->at->func, .nranks = s->nranks,
 		       .seen = s->ranks.n, .here = "these nodes", .rank = (int32_t)s->ranks.at[i],
 		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
-		       .last = t->last, .times = (uint64_t)(late_times(v, i) + 0.5),
-		       .blame_ns = t->blame_ns },
+		       .last = t->last, .times = (uint64_t)(times + 0.5),
+		       .blame_ns = t->blame_ns, .others = others },
 	};
 
-	for (uint32_t k = 0; k < v->n; k++)
-		l.c.others += k != i && late_is_late(v, k);
 	l.c.late_ns = late_mean_ns(w, t, l.c.verdict);
 	found(&l, arg);
 }
@@ -251,11 +251,14 @@ static void series_tell(const struct series *s, const struct late_view *v, uint3
 static void series_judge(struct series *s, stragglers_found_fn *found, void *arg)
 {
 	const struct late_view v = { &s->window, s->tally, s->ranks.n, s->nranks, s->values };
+	uint32_t n = 0;
 
 	s->window.wall_ns = series_wall(s);
 	for (uint32_t i = 0; s->window.wall_ns && i < s->ranks.n; i++)
 		if (late_is_late(&v, i))
-			series_tell(s, &v, i, found, arg);
+			s->late[n++] = i;
+	for (uint32_t k = 0; k < n; k++)
+		series_tell(s, &v, s->late[k], n - 1, found, arg);
 }
 
 static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
@@ -269,6 +272,7 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 	s->parts = must(calloc(s->ranks.n, sizeof(*s->parts)));
 	s->values = must(calloc(most, sizeof(*s->values)));
 	s->shares = must(calloc(s->ranks.n, sizeof(*s->shares)));
+	s->late = must(calloc(s->ranks.n, sizeof(*s->late)));
 	for (uint32_t i = 0; i < s->joints.n; i++) {
 		struct late_joint *j = &s->joints.at[i];
 
@@ -282,6 +286,7 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 	free(s->parts);
 	free(s->values);
 	free(s->shares);
+	free(s->late);
 	list_deinit(&s->joints);
 	list_deinit(&s->ranks);
 }
