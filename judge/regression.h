@@ -24,6 +24,7 @@ struct regression_row {
 	int alarm;		/* 1: slower, -1: faster, 0: as ever */
 	double change;		/* difference of logarithms */
 	double usual_ns, recent_ns;
+	double sigma;		/* spread of the times, of their logarithms */
 	bool from_before;	/* its baseline is of an earlier job */
 	uint64_t since_ns;	/* start of the change behind the alarm */
 };

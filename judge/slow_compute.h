@@ -25,6 +25,7 @@ struct compute_case {
 	uint64_t step_ns, compute_ns;	/* medians; compute_ns is outside of NCCL */
 	uint64_t inside_ns;		/* of the rank that has least: all of it is NCCL's own */
 	uint64_t usual_ns;		/* compute_ns before the change */
+	double sigma;			/* spread of compute_ns, of its logarithm */
 	const char *comm_name;
 	uint64_t since_ns;		/* start of the change */
 };

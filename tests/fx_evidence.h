@@ -2,7 +2,7 @@
 #ifndef TESTS_FX_EVIDENCE_H
 #define TESTS_FX_EVIDENCE_H
 
-/* The evidence of findings has the members that schema/evidence.schema explains, and no other. */
+/* The evidence of findings has the members that schema/<kind>_evidence.schema explain, and no other. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -54,7 +54,7 @@ static inline void fx_evidence_is_explained(const json_t *evidence)
 	json_object_foreach(defs, name, def)
 		if (strstr(name, "_evidence"))
 			fits = fits || fx_has_members(defs, name, evidence);
-	ck_assert_msg(fits, "not as in schema/evidence.schema: %s", json_dumps(evidence, 0));
+	ck_assert_msg(fits, "not as in schema/<kind>_evidence.schema: %s", json_dumps(evidence, 0));
 	json_decref(page);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 
 name_t finding_kind_name(enum finding_kind kind)
@@ -48,11 +48,13 @@ void finding_add_rank(struct finding *f, int32_t rank)
 		*place = rank;
 }
 
-void finding_set_evidence(struct finding *f, const struct json *j)
+void finding_set_evidence(struct finding *f, const struct field *fields, const void *row)
 {
-	f->evidence_bytes = 0;
-	if (json_error(j) || j->bytes > sizeof(f->evidence))
-		return;
-	memcpy(f->evidence, j->text, j->bytes);
-	f->evidence_bytes = (uint32_t)j->bytes;
+	struct json j;
+
+	json_init(&j, sizeof(f->evidence));
+	rows_put_object(NULL, &j, fields, row);
+	f->evidence_bytes = json_error(&j) ? 0 : (uint32_t)j.bytes;
+	memcpy(f->evidence, j.text, f->evidence_bytes);
+	json_deinit(&j);
 }

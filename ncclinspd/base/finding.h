@@ -8,7 +8,7 @@
 
 #include "reader/base/model.h"
 
-struct json;
+struct field;
 
 /* The texts of `kind` in docs/api.md, for ever. */
 #define FINDING_KINDS(X)			\
@@ -116,7 +116,7 @@ name_t finding_grade_name(enum finding_grade grade);
 /* One more that it is about; those beyond FINDING_RANKS are left out. */
 void finding_add_rank(struct finding *f, int32_t rank);
 
-/* Take the text of `j` as the evidence; one that became too long is none. */
-void finding_set_evidence(struct finding *f, const struct json *j);
+/* Write the row as the evidence; one that became too long is none. */
+void finding_set_evidence(struct finding *f, const struct field *fields, const void *row);
 
 #endif

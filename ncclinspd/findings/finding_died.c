@@ -10,7 +10,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -107,48 +107,18 @@ static struct died_list died_collect(const struct died *died, uint64_t key)
 
 /* ---- the finding ---------------------------------------------------------- */
 
-static void put_death(struct json *j, const struct death *d)
-{
-	json_begin(j, '{');
-	json_key(j, "pid");
-	json_put_i64(j, d->pid);
-	json_key(j, "rank");
-	if (d->rank == UNKNOWN_I32)
-		json_put_null(j);
-	else
-		json_put_i64(j, d->rank);
-	json_key(j, "command");
-	json_put_string(j, d->command);
-	json_key(j, "ended_mono_ns");
-	json_put_u64(j, d->ended_ns);
-	json_key(j, "in_flight");
-	json_put_u64(j, d->in_flight);
-	json_key(j, "func");
-	json_put_string(j, d->func);
-	json_key(j, "seq");
-	if (d->in_flight && d->seq != UNKNOWN_U64)
-		json_put_u64(j, d->seq);
-	else
-		json_put_null(j);
-	json_key(j, "comm_name");
-	json_put_string(j, d->op_comm_name);
-	json_end(j, '}');
-}
+static field_put_fn died_put_processes;
 
-static void died_show(const struct died_list *list, struct finding *f)
-{
-	struct json j;
+#include "schema/died_evidence.h"
 
-	json_init(&j, sizeof(f->evidence));
-	json_begin(&j, '{');
-	json_key(&j, "processes");
-	json_begin(&j, '[');
+static void died_put_processes(const struct rows_writer *w, struct json *j, const void *row)
+{
+	const struct died_list *list = row;
+
+	json_begin(j, '[');
 	for (uint32_t i = 0; i < list->n; i++)
-		put_death(&j, list->at[i]);
-	json_end(&j, ']');
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
+		rows_put_object(w, j, dead_process_fields, list->at[i]);
+	json_end(j, ']');
 }
 
 static void died_report(struct diagnose *dg, const struct died *died,
@@ -172,7 +142,7 @@ static void died_report(struct diagnose *dg, const struct died *died,
 	if (died_waiting(list.at, list.n))
 		f.verdict = words_verdict(VERDICT_RANK_DEAD)->name;
 	died_say(list.at, list.n, f.text, sizeof(f.text));
-	died_show(&list, &f);
+	finding_set_evidence(&f, died_evidence_fields, &list);
 	diagnose_report(dg, &finding_died, d->key, &f, now_ns);
 }
 

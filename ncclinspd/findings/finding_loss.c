@@ -10,7 +10,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/job.h"
 #include "reader/time/timeline.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -80,39 +80,21 @@ static void watch_slide(struct loss_watch *w, const struct loss_row *now)
 
 /* ---- the finding -------------------------------------------------------------- */
 
-static void loss_show(const struct loss_case *c, struct finding *f)
+static void loss_put_lost(const struct rows_writer *w, struct json *j, const void *row)
 {
-	static const char *const names[LOSS_CAUSE_END] = {
-#define X(NAME, name) [LOSS_##NAME] = #name,
-		LOSS_CAUSES(X)
-#undef X
-	};
-	const struct loss_growth *l = &c->growth;
-	struct json j;
+	const struct loss_growth *l = &((const struct loss_case *)row)->growth;
 
-	json_init(&j, sizeof(f->evidence));
-	json_begin(&j, '{');
-	json_key(&j, "pid");
-	json_put_i64(&j, c->pid);
-	json_key(&j, "window_ns");
-	json_put_u64(&j, l->window_ns);
-	json_key(&j, "records");
-	json_put_u64(&j, l->records);
-	json_key(&j, "share");
-	json_put_rounded(&j, l->share);
-	json_key(&j, "lost");
-	json_begin(&j, '{');
-	for (int i = 0; i < LOSS_CAUSE_END; i++) {
-		json_key(&j, names[i]);
-		json_put_u64(&j, l->lost[i]);
-	}
-	json_key(&j, "before");
-	json_put_u64(&j, l->before);
-	json_end(&j, '}');
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
+	(void)w;
+	json_begin(j, '{');
+#define X(NAME, name)	json_key(j, #name); json_put_u64(j, l->lost[LOSS_##NAME]);
+	LOSS_CAUSES(X)
+#undef X
+	json_key(j, "before");
+	json_put_u64(j, l->before);
+	json_end(j, '}');
 }
+
+#include "schema/loss_evidence.h"
 
 static void loss_report(struct diagnose *dg, const struct process *p, const struct loss_watch *w,
 			const struct loss_growth *l, bool before, uint64_t now_ns)
@@ -134,7 +116,7 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 		f.ranks[0] = comm->rank;
 	}
 	loss_say(&c, f.text, sizeof(f.text));
-	loss_show(&c, &f);
+	finding_set_evidence(&f, loss_evidence_fields, &c);
 	diagnose_report(dg, &finding_loss, 2 * p->id + before, &f, now_ns);
 }
 

@@ -14,7 +14,7 @@
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "tables/keyed.h"
-#include "util/json.h"
+#include "rows/rows.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */
@@ -159,40 +159,7 @@ struct starved_context {
 	struct starved_count count;
 };
 
-static void starved_put_share(struct json *j, const char *key, double share)
-{
-	json_key(j, key);
-	if (share >= 0)
-		json_put_rounded(j, share);
-	else
-		json_put_null(j);
-}
-
-static void starved_show(const struct starved_case *c, struct finding *f)
-{
-	const struct starved_row *row = c->row;
-	const struct starved_sum *sum = &row->sum;
-	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->late },
-		{ "times", sum->times }, { "late_ns", sum->away_ns },
-		{ "longest_ns", sum->longest_ns }, { "processes", c->count.all },
-		{ "starved", c->count.starved }, { "window_ns", row->window_ns },
-	};
-	struct json j;
-
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		json_key(&j, numbers[i].name);
-		json_put_u64(&j, numbers[i].value);
-	}
-	starved_put_share(&j, "share",
-			  row->grade == STARVED_AWAY ? starved_share(sum, row->window_ns) : -1);
-	starved_put_share(&j, "cpu_wait_share", row->cpu_share);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
+#include "schema/proxy_starved_evidence.h"
 
 /* Add the others by their rank in the communicator that is named, if they are in it. */
 static void starved_add_others(const struct starved_context *s, const struct starved_row *worst,
@@ -238,7 +205,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 	if (owner->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", owner->comm_name);
 	starved_say(&c, f.text, sizeof(f.text));
-	starved_show(&c, &f);
+	finding_set_evidence(&f, proxy_starved_evidence_fields, &c);
 	diagnose_report(s->dg, &finding_proxy_starved, s->list[worst->job]->id, &f, s->now_ns);
 }
 

@@ -19,7 +19,7 @@
 #include "reader/base/accounts.h"
 #include "tables/keyed.h"
 #include "tables/stat.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -227,48 +227,18 @@ static struct regression_row series_row(const struct regression_series *s, uint6
 		.comm_name = s->op.comm_name, .bytes = s->op.bytes,
 		.rated = series_is_rated(s, now_ns), .alarm = s->cusum.alarm,
 		.change = cusum_change(&s->cusum), .usual_ns = exp(s->cusum.before),
-		.recent_ns = exp(s->cusum.recent), .from_before = s->from_before,
+		.recent_ns = exp(s->cusum.recent), .sigma = s->cusum.sigma,
+		.from_before = s->from_before,
 		.since_ns = s->since_ns,
 	};
 }
 
-static void regression_show(const struct regression_case *c, double sigma, struct finding *f)
-{
-	static const char *const scopes[] = {
-		[REGRESSION_KIND] = "kind", [REGRESSION_COMMUNICATOR] = "communicator",
-		[REGRESSION_NODE] = "node",
-	};
-	const struct regression_row *row = c->row;
-	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "bytes", row->bytes }, { "usual_ns", (uint64_t)row->usual_ns },
-		{ "recent_ns", (uint64_t)row->recent_ns }, { "kinds", c->node.all },
-		{ "changed", c->node.changed }, { "comm_kinds", c->comm.all },
-		{ "comm_changed", c->comm.changed },
-	};
-	const struct { const char *name; name_t value; } texts[] = {
-		{ "func", row->func }, { "algo", row->algo }, { "proto", row->proto },
-		{ "scope", scopes[c->scope] },
-	};
-	struct json j;
+static const char *const scope_names[] = {
+	[REGRESSION_KIND] = "kind", [REGRESSION_COMMUNICATOR] = "communicator",
+	[REGRESSION_NODE] = "node",
+};
 
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		json_key(&j, texts[i].name);
-		json_put_string(&j, texts[i].value);
-	}
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		json_key(&j, numbers[i].name);
-		json_put_u64(&j, numbers[i].value);
-	}
-	json_key(&j, "from_before");
-	json_put_bool(&j, row->from_before);
-	json_key(&j, "sigma");
-	json_put_rounded(&j, sigma);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
+#include "schema/regression_evidence.h"
 
 static void regression_report(struct diagnose *dg, const struct regression_case *c,
 			      const struct regression_series *s, uint64_t now_ns)
@@ -286,7 +256,7 @@ static void regression_report(struct diagnose *dg, const struct regression_case 
 	if (s->op.comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", s->op.comm_name);
 	regression_say(c, now_ns, f.text, sizeof(f.text));
-	regression_show(c, s->cusum.sigma, &f);
+	finding_set_evidence(&f, regression_evidence_fields, c);
 	diagnose_report(dg, &finding_regression, c->scope == REGRESSION_NODE ? 0 : s->comm, &f,
 			now_ns);
 }

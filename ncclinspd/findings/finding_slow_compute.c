@@ -13,7 +13,7 @@
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "tables/keyed.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 
 #define WINDOW_NS	UINT64_C(10000000000)
@@ -114,26 +114,7 @@ static void compute_take_process(struct diagnose *dg, struct computes *cs,
 		*place = row;
 }
 
-static void compute_show(const struct compute_case *c, double sigma, struct finding *f)
-{
-	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "ranks", c->ranks }, { "step_ns", c->step_ns }, { "compute_ns", c->compute_ns },
-		{ "usual_ns", c->usual_ns }, { "inside_ns", c->inside_ns },
-	};
-	struct json j;
-
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_key(&j, numbers[i].name);
-		json_put_u64(&j, numbers[i].value);
-	}
-	json_key(&j, "sigma");
-	json_put_rounded(&j, sigma);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
+#include "schema/slow_compute_evidence.h"
 
 static void compute_look_at(struct diagnose *dg, struct compute_job *job, double h,
 			    uint64_t now_ns)
@@ -156,7 +137,8 @@ static void compute_look_at(struct diagnose *dg, struct compute_job *job, double
 	c.since_ns = f.since_ns = job->since_ns;
 	memcpy(f.comm_name, job->comm_name, sizeof(f.comm_name));
 	compute_say(&c, now_ns, f.text, sizeof(f.text));
-	compute_show(&c, job->series.sigma, &f);
+	c.sigma = job->series.sigma;
+	finding_set_evidence(&f, slow_compute_evidence_fields, &c);
 	diagnose_report(dg, &finding_slow_compute, index_mix(job->key.comm_id, job->key.uid), &f,
 			now_ns);
 }

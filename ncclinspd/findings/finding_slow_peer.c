@@ -16,7 +16,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/pool.h"
-#include "util/json.h"
+#include "rows/rows.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)
@@ -227,49 +227,7 @@ static bool link_peer_is_here(const struct slow_peer_context *s, const struct sl
 
 /* ---- the finding ------------------------------------------------------------ */
 
-static void slow_peer_put_rank(struct json *j, const char *key, bool known, int32_t rank)
-{
-	json_key(j, key);
-	if (known)
-		json_put_i64(j, rank);
-	else
-		json_put_null(j);
-}
-
-static void slow_peer_show(const struct slow_peer *p, struct finding *f)
-{
-	const struct delay_hot *hot = &p->hot;
-	struct json j;
-
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	json_key(&j, "aspect");
-	json_put_string(&j, p->aspect == SLOW_PEER_ROOM ? "room" : "wire");
-	slow_peer_put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
-	slow_peer_put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
-	slow_peer_put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
-	json_key(&j, "ratio");
-	json_put_rounded(&j, hot->ratio);
-	json_key(&j, "share");
-	json_put_rounded(&j, p->share);
-	json_key(&j, "rate_gbs");
-	json_put_rounded(&j, p->rate_gbs);
-	json_key(&j, "median_gbs");
-	json_put_rounded(&j, p->median_gbs);
-	json_key(&j, "links");
-	json_put_u64(&j, p->links);
-	json_key(&j, "siblings");
-	json_put_bool(&j, p->siblings);
-	json_key(&j, "sender_cleared");
-	json_put_bool(&j, hot->where == DELAY_LINK && hot->sender_cleared);
-	json_key(&j, "receiver_cleared");
-	json_put_bool(&j, hot->where == DELAY_LINK && hot->receiver_cleared);
-	json_key(&j, "window_ns");
-	json_put_u64(&j, p->window_ns);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
+#include "schema/slow_peer_evidence.h"
 
 static void slow_peer_report(const struct slow_peer_context *s, const struct slow_peer *p,
 			     uint64_t key, uint64_t since_ns)
@@ -292,7 +250,7 @@ static void slow_peer_report(const struct slow_peer_context *s, const struct slo
 	if (p->worst->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", p->worst->comm_name);
 	slow_peer_say(p, f.text, sizeof(f.text));
-	slow_peer_show(p, &f);
+	finding_set_evidence(&f, slow_peer_evidence_fields, p);
 	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);
 }
 

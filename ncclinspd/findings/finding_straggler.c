@@ -6,7 +6,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "judge/late.h"
 #include "reader/base/job.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/words.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -27,6 +27,8 @@ static bool is_of_a_rank(const struct straggler_case *c)
 	return c->said.verdict == VERDICT_STEADY || c->said.verdict == VERDICT_INTERMITTENT;
 }
 
+#include "schema/straggler_evidence.h"
+
 static void set_text(struct finding *f, const struct straggler_context *s)
 {
 	struct late_case said = s->c->said;
@@ -36,53 +38,6 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 	said.world_rank = job_world_rank(s->process, s->comm);
 	said.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL;
 	late_say(&said, f->text, sizeof(f->text));
-}
-
-static void straggler_put_u64(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_put_u64(j, value);
-}
-
-static void set_evidence(struct finding *f, const struct straggler_context *s)
-{
-	const struct late_case *c = &s->c->said;
-	struct json j;
-
-	json_init(&j, sizeof(f->evidence));
-	json_begin(&j, '{');
-	json_key(&j, "func");
-	json_put_string(&j, c->func);
-	json_key(&j, "pid");
-	if (is_of_a_rank(s->c))
-		json_put_i64(&j, c->pid);
-	else
-		json_put_null(&j);
-	json_key(&j, "nranks");
-	json_put_i64(&j, c->nranks);
-	straggler_put_u64(&j, "local_ranks", c->seen);
-	straggler_put_u64(&j, "window_ns", c->wall_ns);
-	straggler_put_u64(&j, "ops", c->ops);
-	straggler_put_u64(&j, "judged", c->judged);
-	straggler_put_u64(&j, "last", c->last);
-	straggler_put_u64(&j, "times", c->times);
-	straggler_put_u64(&j, "others", c->others);
-	straggler_put_u64(&j, "late_ns", c->late_ns);
-	straggler_put_u64(&j, "blame_ns", c->blame_ns);
-	straggler_put_u64(&j, "moved_ns", c->moved_ns);
-	json_key(&j, "why");
-	if (late_why_text(c->why))
-		json_put_string(&j, late_why_text(c->why));
-	else
-		json_put_null(&j);
-	json_key(&j, "score");
-	if (s->c->score > 0)
-		json_put_rounded(&j, s->c->score);
-	else
-		json_put_null(&j);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
 }
 
 static bool find_who(struct straggler_context *s)
@@ -120,7 +75,7 @@ static void straggler_report(struct straggler_context *s)
 	if (is_of_a_rank(c))
 		finding_add_rank(&f, c->who.rank);
 	set_text(&f, s);
-	set_evidence(&f, s);
+	finding_set_evidence(&f, straggler_evidence_fields, c);
 	diagnose_report(s->dg, &finding_straggler, c->key, &f, s->now_ns);
 }
 

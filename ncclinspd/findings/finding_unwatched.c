@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/phrase.h"
 
 #define HOLD_NS	UINT64_C(30000000000)
@@ -47,30 +47,18 @@ static const struct bound {
 	},
 };
 
-static void unwatched_report(struct diagnose *dg, const struct unwatched *u, uint64_t count,
-			     uint64_t now_ns)
+#include "schema/unwatched_evidence.h"
+
+static void unwatched_report(struct diagnose *dg, const struct unwatched *u, uint64_t now_ns)
 {
 	const struct bound *b = &bounds[u->thing];
 	struct finding f = { .kind = FINDING_UNWATCHED, .severity = FINDING_WARNING, .uid = u->uid,
 			     .peer = UNKNOWN_I32, .since_ns = now_ns };
 	struct phrase text;
-	struct json j;
 
 	phrase_start(&text, f.text, sizeof(f.text));
-	phrase_add(&text, "%" PRIu64 " %s %" PRIu32 " %s.", count, b->why, u->limit, b->action);
-	json_init(&j, sizeof(f.evidence));
-	json_begin(&j, '{');
-	json_key(&j, "what");
-	json_put_string(&j, b->name);
-	json_key(&j, "uid");
-	json_put_u64(&j, u->uid);
-	json_key(&j, "count");
-	json_put_u64(&j, count);
-	json_key(&j, "limit");
-	json_put_u64(&j, u->limit);
-	json_end(&j, '}');
-	finding_set_evidence(&f, &j);
-	json_deinit(&j);
+	phrase_add(&text, "%" PRIu64 " %s %" PRIu32 " %s.", u->count, b->why, u->limit, b->action);
+	finding_set_evidence(&f, unwatched_evidence_fields, u);
 	diagnose_report(dg, &finding_unwatched, (uint64_t)u->thing << 32 | u->uid, &f, now_ns);
 }
 
@@ -86,7 +74,7 @@ static void unwatched_look(struct diagnose *dg, void *state, uint64_t now_ns)
 		uint64_t *last = &before->before[u->thing];
 
 		if (bounds[u->thing].now ? u->count : u->count > *last)
-			unwatched_report(dg, u, u->count, now_ns);
+			unwatched_report(dg, u, now_ns);
 		*last = u->count;
 	}
 }

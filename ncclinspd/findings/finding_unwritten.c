@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/findings/diagnose.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/list.h"
 #include "util/phrase.h"
 
@@ -49,32 +49,35 @@ static const char *error_action(int error)
 	return "See what is there: ls -ld, findmnt -T";
 }
 
-static uint64_t files_missing(const struct unwritten *u, size_t i, const struct writer_output *o)
-{
-	return o->stats.failed - u->of[i].before;
-}
+/* One place that files are not written to. */
+struct unwritten_output {
+	const char *what, *dir, *error;
+	uint64_t missing;
+};
 
-static void put_output(struct json *j, const struct writer_output *o, uint64_t files)
-{
-	json_begin(j, '{');
-	json_key(j, "what");
-	json_put_string(j, o->what);
-	json_key(j, "dir");
-	json_put_string(j, o->dir);
-	json_key(j, "error");
-	json_put_string(j, strerror(-o->stats.failing));
-	json_key(j, "missing");
-	json_put_u64(j, files);
-	json_end(j, '}');
-}
+struct unwritten_case {
+	struct unwritten_output at[OUTPUTS];
+	size_t n;
+	const char *action;	/* for the first */
+};
 
-static void unwritten_say(struct phrase *text, const struct writer_output *o, uint64_t files,
-			  bool first)
+#include "schema/unwritten_evidence.h"
+
+static void unwritten_say(const struct unwritten_case *c, char *text, size_t size)
 {
-	phrase_add(text, "%s%s are not written to %s: %s", first ? "" : "; ", o->what, o->dir,
-		   strerror(-o->stats.failing));
-	if (files)
-		phrase_add(text, " (%" PRIu64 " missing so far)", files);
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, size);
+	for (size_t i = 0; i < c->n; i++) {
+		const struct unwritten_output *o = &c->at[i];
+
+		phrase_add(&phrase, "%s%s are not written to %s: %s", i ? "; " : "", o->what,
+			   o->dir, o->error);
+		if (o->missing)
+			phrase_add(&phrase, " (%" PRIu64 " missing so far)", o->missing);
+	}
+	phrase_add(&phrase, ". What is shown now is not touched by that; what was to be kept for "
+		   "later is missing. %s %s.", c->action, c->at[0].dir);
 }
 
 static void unwritten_report(struct diagnose *dg, const struct unwritten *u,
@@ -82,31 +85,25 @@ static void unwritten_report(struct diagnose *dg, const struct unwritten *u,
 {
 	struct finding f = { .kind = FINDING_UNWRITTEN, .severity = FINDING_WARNING,
 			     .uid = geteuid(), .peer = UNKNOWN_I32, .since_ns = now_ns };
-	const struct writer_output *first = NULL;
-	struct phrase text;
-	struct json j;
+	struct unwritten_case c = { .n = 0 };
 
-	phrase_start(&text, f.text, sizeof(f.text));
-	json_init(&j, sizeof(f.evidence));
-	json_begin(&j, '{');
-	json_key(&j, "outputs");
-	json_begin(&j, '[');
 	for (size_t i = 0; i < n; i++) {
+		const struct writer_stats *stats = &list[i].stats;
+
 		if (!u->of[i].since_ns)
 			continue;
-		put_output(&j, &list[i], files_missing(u, i, &list[i]));
-		unwritten_say(&text, &list[i], files_missing(u, i, &list[i]), !first);
+		if (!c.n)
+			c.action = error_action(stats->failing);
 		if (u->of[i].since_ns < f.since_ns)
 			f.since_ns = u->of[i].since_ns;
-		if (!first)
-			first = &list[i];
+		c.at[c.n++] = (struct unwritten_output){
+			.what = list[i].what, .dir = list[i].dir,
+			.error = strerror(-stats->failing),
+			.missing = stats->failed - u->of[i].before,
+		};
 	}
-	json_end(&j, ']');
-	json_end(&j, '}');
-	phrase_add(&text, ". What is shown now is not touched by that; what was to be kept for "
-		   "later is missing. %s %s.", error_action(first->stats.failing), first->dir);
-	finding_set_evidence(&f, &j);
-	json_deinit(&j);
+	unwritten_say(&c, f.text, sizeof(f.text));
+	finding_set_evidence(&f, unwritten_evidence_fields, &c);
 	diagnose_report(dg, &finding_unwritten, KEY, &f, now_ns);
 }
 

@@ -5,7 +5,7 @@
  * the job before.
  */
 #include "ncclinspd/findings/stall.h"
-#include "util/json.h"
+#include "rows/rows.h"
 #include "util/phrase.h"
 
 #define QUIET_TIMES	12	/* times the least limit: most checkpoints are shorter */
@@ -14,9 +14,10 @@
 #define STOPPED_LEAST_NS UINT64_C(1500000000)
 #define QUIET_PAUSES	2	/* times the longest pause that the job made before */
 
-/* Every process of the group is idle: since when, and how long it may be. */
+/* Every process of the group is idle: since when, for how long, and how long it may be. */
 struct quiet {
-	uint64_t since_ns;
+	uint64_t since_ns, age_ns;
+	uint64_t limit_ns;
 	uint64_t period_ns;
 	uint64_t longest_ns;
 	bool watched;	/* the end of what was last posted would have been seen */
@@ -67,6 +68,7 @@ static bool find_quiet(struct paces *paces, const struct hang *v,
 		q->watched = q->watched && paces_watched(paces, p->id);
 	}
 	q->silenced = hang_may_be_silenced(v, g);
+	q->age_ns = v->now_ns > q->since_ns ? v->now_ns - q->since_ns : 0;
 	return true;
 }
 
@@ -81,12 +83,6 @@ static uint64_t quiet_limit(const struct diagnose *dg, const struct quiet *q)
 	return longer(limit_ns, QUIET_PAUSES * q->longest_ns);
 }
 
-static void quiet_put_number(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_put_u64(j, value);
-}
-
 static const struct word *quiet_word(const struct quiet *q)
 {
 	if (!q->watched)
@@ -94,7 +90,9 @@ static const struct word *quiet_word(const struct quiet *q)
 	return words_verdict(q->silenced ? VERDICT_SILENCED : VERDICT_OUTSIDE);
 }
 
-static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_ns)
+#include "schema/quiet_evidence.h"
+
+static void say_quiet(struct phrase *text, const struct quiet *q)
 {
 	const char *begin = "the ranks on this node are not in NCCL: nothing is in flight, and no "
 			    "operation was posted for ";
@@ -106,7 +104,7 @@ static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_n
 			"this node are not in NCCL: all fell silent within a second, what was "
 			"watched has ended, and no operation was posted for ";
 	phrase_add(text, "%s", begin);
-	phrase_add_duration(text, now_ns - q->since_ns);
+	phrase_add_duration(text, q->age_ns);
 	phrase_add(text, " (an iteration takes ");
 	phrase_add_duration(text, q->period_ns);
 	phrase_add(text, ", the longest pause before was ");
@@ -121,48 +119,26 @@ static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_n
 		   words_verdict(VERDICT_OUTSIDE)->action);
 }
 
-static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t limit_ns,
-			   uint64_t now_ns)
-{
-	struct phrase text;
-	struct json j;
-
-	f->verdict = quiet_word(q)->name;
-	phrase_start(&text, f->text, sizeof(f->text));
-	say_quiet(&text, q, now_ns);
-	json_init(&j, sizeof(f->evidence));
-	json_begin(&j, '{');
-	json_key(&j, "flight_recorder");
-	json_put_string(&j, quiet_word(q)->flight_recorder);
-	json_key(&j, "ncclx");
-	json_put_string(&j, quiet_word(q)->ncclx);
-	json_key(&j, "watched");
-	json_put_bool(&j, q->watched);
-	quiet_put_number(&j, "age_ns", now_ns - q->since_ns);
-	quiet_put_number(&j, "limit_ns", limit_ns);
-	quiet_put_number(&j, "period_ns", q->period_ns);
-	quiet_put_number(&j, "longest_pause_ns", q->longest_ns);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
-
 static void report_quiet(struct diagnose *dg, const struct hang *v, uint32_t group,
-			 const struct quiet *q, uint64_t limit_ns)
+			 const struct quiet *q)
 {
 	const struct hang_group *g = &v->groups.at[group];
-	bool found = v->now_ns - q->since_ns > limit_ns;
+	bool found = q->age_ns > q->limit_ns;
 	bool is_note = !found || (q->watched && q->silenced);
 	struct finding f = { .kind = FINDING_STALL,
 			     .grade = found ? FINDING_FOUND : FINDING_SUSPECTED,
 			     .severity = is_note ? FINDING_INFO : FINDING_WARNING,
-			     .due_ns = found ? 0 : q->since_ns + limit_ns,
-			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
+			     .due_ns = found ? 0 : q->since_ns + q->limit_ns,
+			     .peer = UNKNOWN_I32, .since_ns = q->since_ns,
+			     .verdict = quiet_word(q)->name };
+	struct phrase text;
 
 	stall_about(&f, v, group);
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
 		finding_add_rank(&f, v->ranks.at[i].rank);
-	describe_quiet(&f, q, limit_ns, v->now_ns);
+	phrase_start(&text, f.text, sizeof(f.text));
+	say_quiet(&text, q);
+	finding_set_evidence(&f, quiet_evidence_fields, q);
 	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
 }
 
@@ -226,8 +202,10 @@ void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct
 			continue;
 		if (group_is_stopped(v, g))
 			report_stopped(dg, v, i, last_ns);
-		else if (find_quiet(paces, v, g, &q) && v->now_ns >= q.since_ns +
-			 longer(QUIET_LEAST_NS, QUIET_PERIODS * q.period_ns))
-			report_quiet(dg, v, i, &q, quiet_limit(dg, &q));
+		else if (find_quiet(paces, v, g, &q) &&
+			 q.age_ns >= longer(QUIET_LEAST_NS, QUIET_PERIODS * q.period_ns)) {
+			q.limit_ns = quiet_limit(dg, &q);
+			report_quiet(dg, v, i, &q);
+		}
 	}
 }

@@ -110,7 +110,7 @@ evidence_keep() {
 	curl -sf -m 5 --unix-socket "$SOCK" http://ncclinspd/v1/findings | jq -c '.findings[]' >>"$T/findings"
 }
 
-# Their evidence has all members of an object of schema/evidence.schema, and no other.
+# Their evidence has all members of an object of schema/<kind>_evidence.schema, and no other.
 evidence_is_described() {
 	jq -s -e --slurpfile page "$TOP/docs/schema/diagnose.json" '
 		def named: [.["$ref"], .items["$ref"]?, .anyOf[]?["$ref"]?] | map(strings | sub(".*/"; ""));
