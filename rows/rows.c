@@ -200,8 +200,7 @@ void rows_put_last_seq(struct json *j, const struct comm_progress *progress)
 {
 	json_begin(j, '{');
 	for (uint32_t i = 0; i < progress->nfuncs; i++) {
-		json_key(j, progress->last_seq[i].func);
-		json_put_u64(j, progress->last_seq[i].seq);
+		json_member_u64(j, progress->last_seq[i].func, progress->last_seq[i].seq);
 	}
 	json_end(j, '}');
 }

@@ -6,8 +6,10 @@
  * Writes JSON into a buffer that grows.  Commas come by themselves:
  *
  *     json_begin(j, '{');
- *     json_key(j, "pid");
- *     json_put_u64(j, 17);
+ *     json_member_u64(j, "pid", 17);
+ *     json_key(j, "ranks");
+ *     json_begin(j, '[');
+ *     json_end(j, ']');
  *     json_end(j, '}');
  *
  * What comes out is one line of valid UTF-8 whatever goes in.  Integers are
@@ -63,6 +65,20 @@ void json_put_rounded(struct json *j, double value);	/* to nine digits: what was
 void json_put_string(struct json *j, const char *s);	/* NULL: null; bad UTF-8: U+FFFD */
 void json_put_hex64(struct json *j, uint64_t value);	/* "0x", then 16 digits, as a string */
 void json_put_time(struct json *j, uint64_t real_ns);	/* RFC 3339, UTC, nine decimals */
+
+/* A key and its value. */
+#define JSON_MEMBER(name, type) \
+static inline void json_member_##name(struct json *j, const char *key, type value) \
+{ \
+	json_key(j, key); \
+	json_put_##name(j, value); \
+}
+JSON_MEMBER(bool, bool)
+JSON_MEMBER(u64, uint64_t)
+JSON_MEMBER(i64, int64_t)
+JSON_MEMBER(string, const char *)
+JSON_MEMBER(hex64, uint64_t)
+#undef JSON_MEMBER
 
 /* `text` is JSON already: one whole value, written by this module or checked. */
 void json_put_raw(struct json *j, const char *text, size_t bytes);

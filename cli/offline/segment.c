@@ -118,8 +118,7 @@ static void segment_put_processes(struct segment_source *s, struct json *j, cons
 	segment_put_process(s, j);
 	json_end(j, '}');
 	json_end(j, ']');
-	json_key(j, "abi_major");
-	json_put_u64(j, NCI_ABI_MAJOR);
+	json_member_u64(j, "abi_major", NCI_ABI_MAJOR);
 	json_key(j, "foreign");
 	json_begin(j, '[');
 	json_end(j, ']');
@@ -152,8 +151,7 @@ static void segment_put_inflight(struct segment_source *s, struct json *j, const
 	for (; n < rows.n && inflight_age_ns(&rows.at[n]) >= older_ns; n++)
 		rows_put_object(&s->writer, j, inflight_fields, &rows.at[n]);
 	json_end(j, ']');
-	json_key(j, "inflight_total");
-	json_put_u64(j, n);
+	json_member_u64(j, "inflight_total", n);
 }
 
 /* ---- sums */
@@ -241,8 +239,7 @@ static struct json *begin_line(struct segment_source *s, const char *kind)
 {
 	json_clear(&s->json);
 	json_begin(&s->json, '{');
-	json_key(&s->json, "kind");
-	json_put_string(&s->json, kind);
+	json_member_string(&s->json, "kind", kind);
 	return &s->json;
 }
 

@@ -55,30 +55,21 @@ void trace_take_line(struct trace *t, const json_t *line)
 		trace_take_loss(t, line);
 }
 
-static void trace_put_number(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_put_u64(j, value);
-}
-
 /* Facts that a reader of the file should know. */
 static void trace_put_other(const struct trace *t, struct json *j, const char *what)
 {
 	json_begin(j, '{');
-	json_key(j, "made_by");
-	json_put_string(j, "ncclinsp " NCCLINSP_VERSION);
-	json_key(j, "made_from");
-	json_put_string(j, what);
-	json_key(j, "clock");
-	json_put_string(j, "CLOCK_MONOTONIC");
-	trace_put_number(j, "zero_mono_ns", t->w.zero_ns);
-	trace_put_number(j, "slices", t->w.counts.slices);
-	trace_put_number(j, "overlapping_slices", t->w.counts.overlapping);
-	trace_put_number(j, "arrows", t->w.counts.arrows);
-	trace_put_number(j, "records", t->nrecords);
-	trace_put_number(j, "lost_records", t->lost);
-	trace_put_number(j, "operations", t->operations);
-	trace_put_number(j, "malformed_lines", t->malformed);
+	json_member_string(j, "made_by", "ncclinsp " NCCLINSP_VERSION);
+	json_member_string(j, "made_from", what);
+	json_member_string(j, "clock", "CLOCK_MONOTONIC");
+	json_member_u64(j, "zero_mono_ns", t->w.zero_ns);
+	json_member_u64(j, "slices", t->w.counts.slices);
+	json_member_u64(j, "overlapping_slices", t->w.counts.overlapping);
+	json_member_u64(j, "arrows", t->w.counts.arrows);
+	json_member_u64(j, "records", t->nrecords);
+	json_member_u64(j, "lost_records", t->lost);
+	json_member_u64(j, "operations", t->operations);
+	json_member_u64(j, "malformed_lines", t->malformed);
 	json_end(j, '}');
 }
 

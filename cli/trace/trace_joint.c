@@ -95,8 +95,7 @@ static void joint_draw_wait(struct trace *t, const struct trace_part *p,
 	snprintf(name, sizeof(name), "waiting for rank %" PRId64, last->rank);
 	if (!p->at.async) {
 		j = trace_slice(&t->w, p->at, name, "waiting", p->start_ns, end_ns);
-		json_key(j, "wait_ns");
-		json_put_u64(j, wait_ns);
+		json_member_u64(j, "wait_ns", wait_ns);
 		trace_slice_end(&t->w);
 	}
 	/* Clocks of GPUs differ: where the arrow would go back, it is upright. */

@@ -18,32 +18,18 @@
 
 /* ---- arguments ------------------------------------------------------------------- */
 
-static void look_put_number(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	json_put_u64(j, value);
-}
-
-static void look_put_signed(struct json *j, const char *key, int64_t value)
-{
-	json_key(j, key);
-	json_put_i64(j, value);
-}
-
 static void look_put_name(struct json *j, const char *key, const struct process *p, uint16_t id)
 {
 	const char *name = process_name(p, id);
 
 	if (!name)
 		return;
-	json_key(j, key);
-	json_put_string(j, name);
+	json_member_string(j, key, name);
 }
 
 static void look_put_state(struct json *j, const char *key, uint32_t state)
 {
-	json_key(j, key);
-	json_put_string(j, nccl_state_name(state));
+	json_member_string(j, key, nccl_state_name(state));
 }
 
 static void look_put_marks(struct json *j, const struct nci_marks *m)
@@ -52,7 +38,7 @@ static void look_put_marks(struct json *j, const struct nci_marks *m)
 		look_put_state(j, "first_state", m->first);
 	if (m->last_span)
 		look_put_state(j, "last_state", m->last);
-	look_put_number(j, "states", m->count);
+	json_member_u64(j, "states", m->count);
 }
 
 typedef void put_fn(struct json *j, const struct process *p, const struct nci_record *rec);
@@ -61,29 +47,29 @@ static void look_put_coll(struct json *j, const struct process *p, const struct 
 {
 	const struct nci_ev_coll *c = AS(rec, coll);
 
-	look_put_number(j, "seq", c->seq);
-	look_put_number(j, "count", c->count);
+	json_member_u64(j, "seq", c->seq);
+	json_member_u64(j, "count", c->count);
 	look_put_name(j, "datatype", p, c->datatype);
 	look_put_name(j, "algo", p, c->algo);
 	look_put_name(j, "proto", p, c->proto);
 	if (c->channels)
-		look_put_number(j, "nchannels", c->channels);
+		json_member_u64(j, "nchannels", c->channels);
 	if (c->warps)
-		look_put_number(j, "nwarps", c->warps);
-	look_put_signed(j, "root", c->root);
-	look_put_signed(j, "rank", c->rank);
+		json_member_u64(j, "nwarps", c->warps);
+	json_member_i64(j, "root", c->root);
+	json_member_i64(j, "rank", c->rank);
 }
 
 static void look_put_p2p(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	const struct nci_ev_p2p *c = AS(rec, p2p);
 
-	look_put_signed(j, "peer", c->peer);
-	look_put_signed(j, "rank", c->rank);
-	look_put_number(j, "count", c->count);
+	json_member_i64(j, "peer", c->peer);
+	json_member_i64(j, "rank", c->rank);
+	json_member_u64(j, "count", c->count);
 	look_put_name(j, "datatype", p, c->datatype);
 	if (c->channels)
-		look_put_number(j, "nchannels", c->channels);
+		json_member_u64(j, "nchannels", c->channels);
 }
 
 static void look_put_proxy_op(struct json *j, const struct process *p,
@@ -92,16 +78,15 @@ static void look_put_proxy_op(struct json *j, const struct process *p,
 	const struct nci_ev_proxy_op *c = AS(rec, proxy_op);
 
 	(void)p;
-	look_put_signed(j, "peer", c->peer);
-	look_put_number(j, "channel", c->channel);
-	look_put_number(j, "bytes", c->bytes);
-	look_put_signed(j, "nsteps", c->steps);
-	look_put_number(j, "steps_done", c->steps_done);
-	look_put_signed(j, "chunk_bytes", c->chunk_bytes);
-	json_key(j, "direction");
-	json_put_string(j, rec->form & NCI_FORM_SEND ? "send" : "recv");
+	json_member_i64(j, "peer", c->peer);
+	json_member_u64(j, "channel", c->channel);
+	json_member_u64(j, "bytes", c->bytes);
+	json_member_i64(j, "nsteps", c->steps);
+	json_member_u64(j, "steps_done", c->steps_done);
+	json_member_i64(j, "chunk_bytes", c->chunk_bytes);
+	json_member_string(j, "direction", rec->form & NCI_FORM_SEND ? "send" : "recv");
 	if (rec->form & NCI_FORM_FOREIGN)
-		look_put_signed(j, "issuer_pid", c->pid);
+		json_member_i64(j, "issuer_pid", c->pid);
 }
 
 static void look_put_proxy_step(struct json *j, const struct process *p,
@@ -110,11 +95,11 @@ static void look_put_proxy_step(struct json *j, const struct process *p,
 	const struct nci_ev_proxy_step *c = AS(rec, proxy_step);
 
 	(void)p;
-	look_put_signed(j, "step", c->step);
+	json_member_i64(j, "step", c->step);
 	if (c->bytes != NCI_BYTES_UNKNOWN)
-		look_put_number(j, "bytes", c->bytes);
+		json_member_u64(j, "bytes", c->bytes);
 	if (c->repeats)
-		look_put_number(j, "repeats", c->repeats);
+		json_member_u64(j, "repeats", c->repeats);
 }
 
 static void look_put_proxy_ctrl(struct json *j, const struct process *p,
@@ -125,7 +110,7 @@ static void look_put_proxy_ctrl(struct json *j, const struct process *p,
 	(void)p;
 	look_put_marks(j, &c->marks);
 	if (c->appended >= 0)
-		look_put_signed(j, "appended", c->appended);
+		json_member_i64(j, "appended", c->appended);
 }
 
 static void look_put_kernel_ch(struct json *j, const struct process *p,
@@ -134,16 +119,16 @@ static void look_put_kernel_ch(struct json *j, const struct process *p,
 	const struct nci_ev_kernel_ch *c = AS(rec, kernel_ch);
 
 	(void)p;
-	look_put_number(j, "channel", c->channel);
-	look_put_number(j, "ptimer_start", c->gpu_start);
-	look_put_number(j, "ptimer_stop", c->gpu_stop);
+	json_member_u64(j, "channel", c->channel);
+	json_member_u64(j, "ptimer_start", c->gpu_start);
+	json_member_u64(j, "ptimer_stop", c->gpu_stop);
 }
 
 static void look_put_net_plugin(struct json *j, const struct process *p,
 				const struct nci_record *rec)
 {
 	(void)p;
-	look_put_signed(j, "id", AS(rec, net_plugin)->id);
+	json_member_i64(j, "id", AS(rec, net_plugin)->id);
 	look_put_marks(j, &AS(rec, net_plugin)->marks);
 }
 
@@ -151,7 +136,7 @@ static void look_put_group_api(struct json *j, const struct process *p,
 			       const struct nci_record *rec)
 {
 	(void)p;
-	look_put_signed(j, "depth", AS(rec, group_api)->depth);
+	json_member_i64(j, "depth", AS(rec, group_api)->depth);
 }
 
 static void look_put_coll_api(struct json *j, const struct process *p,
@@ -159,15 +144,15 @@ static void look_put_coll_api(struct json *j, const struct process *p,
 {
 	const struct nci_ev_coll_api *c = AS(rec, coll_api);
 
-	look_put_number(j, "count", c->count);
+	json_member_u64(j, "count", c->count);
 	look_put_name(j, "datatype", p, c->datatype);
-	look_put_signed(j, "root", c->root);
+	json_member_i64(j, "root", c->root);
 }
 
 static void look_put_p2p_api(struct json *j, const struct process *p,
 			     const struct nci_record *rec)
 {
-	look_put_number(j, "count", AS(rec, p2p_api)->count);
+	json_member_u64(j, "count", AS(rec, p2p_api)->count);
 	look_put_name(j, "datatype", p, AS(rec, p2p_api)->datatype);
 }
 
@@ -176,8 +161,8 @@ static void look_put_ce_coll(struct json *j, const struct process *p,
 {
 	const struct nci_ev_ce_coll *c = AS(rec, ce_coll);
 
-	look_put_number(j, "seq", c->seq);
-	look_put_number(j, "count", c->count);
+	json_member_u64(j, "seq", c->seq);
+	json_member_u64(j, "count", c->count);
 	look_put_name(j, "datatype", p, c->datatype);
 	look_put_name(j, "sync", p, c->sync);
 }
@@ -193,7 +178,7 @@ static void look_put_ce_batch(struct json *j, const struct process *p,
 			      const struct nci_record *rec)
 {
 	(void)p;
-	look_put_number(j, "bytes", AS(rec, ce_batch)->bytes);
+	json_member_u64(j, "bytes", AS(rec, ce_batch)->bytes);
 	look_put_marks(j, &AS(rec, ce_batch)->marks);
 }
 
@@ -251,14 +236,11 @@ void trace_put_args(struct json *j, const struct process *p, const struct nci_re
 	if (looks[rec->type].put)
 		looks[rec->type].put(j, p, rec);
 	if (rec->form & NCI_FORM_UNSTOPPED) {
-		json_key(j, "unstopped");
-		json_put_bool(j, true);
+		json_member_bool(j, "unstopped", true);
 	}
-	json_key(j, "token");
-	json_put_hex64(j, rec->token);
+	json_member_hex64(j, "token", rec->token);
 	if (rec->parent) {
-		json_key(j, "parent");
-		json_put_hex64(j, rec->parent);
+		json_member_hex64(j, "parent", rec->parent);
 	}
 }
 
@@ -273,11 +255,11 @@ void trace_put_sums(struct json *j, const struct nci_ev_proxy_sums *sums, double
 {
 	const uint8_t *state = states[!!(sums->form & NCI_FORM_SEND)];
 
-	look_put_number(j, "timed_steps", sums->steps);
+	json_member_u64(j, "timed_steps", sums->steps);
 	json_key(j, "ns_in_state");
 	json_begin(j, '{');
 	for (int i = 0; i < TRACE_STAYS; i++)
-		look_put_number(j, nccl_state_name(state[i]),
+		json_member_u64(j, nccl_state_name(state[i]),
 				(uint64_t)((double)sums->ticks[i] * ns_per_tick));
 	json_end(j, '}');
 }

@@ -234,8 +234,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 		 *what ? " " : "", what);
 	at = trace_rows_place(t->rows, track, until_ns - age_ns, until_ns);
 	j = trace_slice(&t->w, at, name, "inflight", until_ns - age_ns, until_ns);
-	json_key(j, "ended");
-	json_put_bool(j, false);
+	json_member_bool(j, "ended", false);
 	trace_copy(j, row, keys);
 	trace_slice_end(&t->w);
 	if (!strcmp(member_text(row, "event_type", ""), "ProxyOp"))
@@ -280,9 +279,7 @@ void trace_loss(struct trace *t, uint32_t pid, uint64_t n, uint64_t from_ns, uin
 	at = trace_rows_place(t->rows, trace_rows_track(t->rows, pid, TRACE_LOSSES, 0, "lost"),
 			      from_ns, to_ns);
 	j = trace_slice(&t->w, at, name, "lost", from_ns, to_ns);
-	json_key(j, "n");
-	json_put_u64(j, n);
-	json_key(j, "why");
-	json_put_string(j, why);
+	json_member_u64(j, "n", n);
+	json_member_string(j, "why", why);
 	trace_slice_end(&t->w);
 }

@@ -156,8 +156,7 @@ void trace_draw(struct trace_place *p, struct trace_at at, const char *name,
 				     stop_ns);
 
 	if (p->m) {
-		json_key(j, "comm");
-		json_put_string(j, p->m->comm);
+		json_member_string(j, "comm", p->m->comm);
 	}
 	trace_put_args(j, p->s->process, rec);
 }
@@ -276,11 +275,9 @@ static void kernel_draw(struct trace_place *p, const struct nci_record *rec,
 		 head && head->func ? head->func : "");
 	trace_draw(p, at, name, rec, start_ns, stop_ns);
 	j = &p->t->w.j;
-	json_key(j, "clock");
-	json_put_string(j, by_gpu ? "gpu" : length_ns ? "gpu_duration" : "host");
+	json_member_string(j, "clock", by_gpu ? "gpu" : length_ns ? "gpu_duration" : "host");
 	if (by_gpu && k->error_ns != UINT64_MAX) {
-		json_key(j, "error_ns");
-		json_put_u64(j, k->error_ns);
+		json_member_u64(j, "error_ns", k->error_ns);
 	}
 	trace_slice_end(&p->t->w);
 	trace_heads_child(p->t->heads, p->number, record_parent(rec), at, start_ns, stop_ns);

@@ -25,21 +25,13 @@ static void write_put_us(struct json *j, const char *key, uint64_t ns)
 	json_put_raw(j, text, (size_t)n);
 }
 
-static void write_put_text(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	json_put_string(j, text);
-}
-
 static struct json *event_begin(struct trace_writer *w, const char *phase, struct trace_at at)
 {
 	json_clear(&w->j);
 	json_begin(&w->j, '{');
-	write_put_text(&w->j, "ph", phase);
-	json_key(&w->j, "pid");
-	json_put_u64(&w->j, at.pid);
-	json_key(&w->j, "tid");
-	json_put_u64(&w->j, at.tid);
+	json_member_string(&w->j, "ph", phase);
+	json_member_u64(&w->j, "pid", at.pid);
+	json_member_u64(&w->j, "tid", at.tid);
 	return &w->j;
 }
 
@@ -91,8 +83,7 @@ static void write_put_async(struct json *j, uint64_t id)
 {
 	json_key(j, "id2");
 	json_begin(j, '{');
-	json_key(j, "local");
-	json_put_hex64(j, id);
+	json_member_hex64(j, "local", id);
 	json_end(j, '}');
 }
 
@@ -108,8 +99,8 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 	w->stop_ns = stop_ns;
 	w->category = category;
 	snprintf(w->name, sizeof(w->name), "%s", name);
-	write_put_text(j, "name", w->name);
-	write_put_text(j, "cat", category);
+	json_member_string(j, "name", w->name);
+	json_member_string(j, "cat", category);
 	write_put_us(j, "ts", us_on_grid(w, start_ns));
 	if (at.async)
 		write_put_async(j, at.async);
@@ -117,8 +108,7 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 		write_put_us(j, "dur", us_on_grid(w, stop_ns) - us_on_grid(w, start_ns));
 	json_key(j, "args");
 	json_begin(j, '{');
-	json_key(j, "dur_ns");
-	json_put_u64(j, stop_ns - start_ns);
+	json_member_u64(j, "dur_ns", stop_ns - start_ns);
 	return j;
 }
 
@@ -133,8 +123,8 @@ void trace_slice_end(struct trace_writer *w)
 		return;
 	w->counts.overlapping++;
 	j = event_begin(w, "e", w->at);
-	write_put_text(j, "name", w->name);
-	write_put_text(j, "cat", w->category);
+	json_member_string(j, "name", w->name);
+	json_member_string(j, "cat", w->category);
 	write_put_us(j, "ts", us_on_grid(w, w->stop_ns));
 	write_put_async(j, w->at.async);
 	event_end(w);
@@ -147,13 +137,12 @@ static void write_put_end(struct trace_writer *w, const char *phase, const char 
 {
 	struct json *j = event_begin(w, phase, at);
 
-	write_put_text(j, "name", name);
-	write_put_text(j, "cat", "arrow");
-	json_key(j, "id");
-	json_put_u64(j, w->arrow);
+	json_member_string(j, "name", name);
+	json_member_string(j, "cat", "arrow");
+	json_member_u64(j, "id", w->arrow);
 	write_put_us(j, "ts", us_on_grid(w, ns));
 	if (*phase == 'f')
-		write_put_text(j, "bp", "e");	/* bound to the slice around it */
+		json_member_string(j, "bp", "e");	/* bound to the slice around it */
 	event_end(w);
 }
 
@@ -176,9 +165,9 @@ struct json *trace_instant(struct trace_writer *w, uint32_t pid, const char *nam
 	struct json *j = event_begin(w, "i", (struct trace_at){ .pid = pid });
 
 	write_note_time(w, ns, ns);
-	write_put_text(j, "name", name);
-	write_put_text(j, "cat", category);
-	write_put_text(j, "s", pid ? "p" : "g");
+	json_member_string(j, "name", name);
+	json_member_string(j, "cat", category);
+	json_member_string(j, "s", pid ? "p" : "g");
 	write_put_us(j, "ts", us_on_grid(w, ns));
 	json_key(j, "args");
 	json_begin(j, '{');
@@ -195,10 +184,10 @@ void trace_name(struct trace_writer *w, const char *what, struct trace_at at, co
 {
 	struct json *j = event_begin(w, "M", at);
 
-	write_put_text(j, "name", what);
+	json_member_string(j, "name", what);
 	json_key(j, "args");
 	json_begin(j, '{');
-	write_put_text(j, "name", name);
+	json_member_string(j, "name", name);
 	json_end(j, '}');
 	event_end(w);
 }
@@ -207,11 +196,10 @@ void trace_sort(struct trace_writer *w, const char *what, struct trace_at at, in
 {
 	struct json *j = event_begin(w, "M", at);
 
-	write_put_text(j, "name", what);
+	json_member_string(j, "name", what);
 	json_key(j, "args");
 	json_begin(j, '{');
-	json_key(j, "sort_index");
-	json_put_i64(j, index);
+	json_member_i64(j, "sort_index", index);
 	json_end(j, '}');
 	event_end(w);
 }

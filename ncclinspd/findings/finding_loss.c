@@ -89,8 +89,7 @@ static void loss_put_lost(const struct rows_writer *w, struct json *j, const voi
 #define X(NAME, name)	json_key(j, #name); json_put_u64(j, l->lost[LOSS_##NAME]);
 	LOSS_CAUSES(X)
 #undef X
-	json_key(j, "before");
-	json_put_u64(j, l->before);
+	json_member_u64(j, "before", l->before);
 	json_end(j, '}');
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "util/json.h"
+#include "rows/rows.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 
@@ -33,26 +33,19 @@ static const struct {
 
 static void head_put_text(struct json *j, const char *key, const char *text)
 {
-	json_key(j, key);
-	json_put_string(j, *text ? text : NULL);
+	json_member_string(j, key, *text ? text : NULL);
 }
 
 static void head_put_number(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
-	if (value == UNKNOWN_U64)
-		json_put_null(j);
-	else
-		json_put_u64(j, value);
+	rows_put_u64(j, value);
 }
 
 static void head_put_rank(struct json *j, const char *key, int32_t value)
 {
 	json_key(j, key);
-	if (value == UNKNOWN_I32)
-		json_put_null(j);
-	else
-		json_put_i64(j, value);
+	rows_put_i32(j, value);
 }
 
 void exemplar_head_put(const struct exemplar_head *h, struct json *j)
@@ -81,10 +74,8 @@ void exemplar_head_put(const struct exemplar_head *h, struct json *j)
 void exemplar_head_begin(const struct exemplar_head *h, struct json *j)
 {
 	json_begin(j, '{');
-	json_key(j, "format");
-	json_put_string(j, "ncclinsp-exemplar");
-	json_key(j, "format_version");
-	json_put_u64(j, 1);
+	json_member_string(j, "format", "ncclinsp-exemplar");
+	json_member_u64(j, "format_version", 1);
 	json_key(j, "exemplar");
 	json_begin(j, '{');
 	exemplar_head_put(h, j);

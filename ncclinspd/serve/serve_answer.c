@@ -48,10 +48,8 @@ void answer_refuse(struct answer *a, unsigned status, const char *code, const ch
 	json_begin(&j, '{');
 	json_key(&j, "error");
 	json_begin(&j, '{');
-	json_key(&j, "code");
-	json_put_string(&j, code);
-	json_key(&j, "message");
-	json_put_string(&j, message);
+	json_member_string(&j, "code", code);
+	json_member_string(&j, "message", message);
 	json_end(&j, '}');
 	json_end(&j, '}');
 	json_newline(&j);

@@ -217,8 +217,7 @@ static bool exemplar_put_head(const struct exemplar_head *h, uint64_t size, void
 		return true;
 	json_begin(l->json, '{');
 	exemplar_head_put(h, l->json);
-	json_key(l->json, "size_bytes");
-	json_put_u64(l->json, size);
+	json_member_u64(l->json, "size_bytes", size);
 	json_end(l->json, '}');
 	return true;
 }

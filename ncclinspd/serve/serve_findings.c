@@ -176,9 +176,7 @@ void serve_findings(struct request *r, struct json *j)
 	json_begin(j, '[');
 	diagnose_visit(diagnose, findings_put, &listing);
 	json_end(j, ']');
-	json_key(j, "refused");
-	json_put_u64(j, diagnose_refused(diagnose));
-	json_key(j, "left_out");
-	json_put_u64(j, diagnose_left_out(diagnose));
+	json_member_u64(j, "refused", diagnose_refused(diagnose));
+	json_member_u64(j, "left_out", diagnose_left_out(diagnose));
 	watched_put(r, j);
 }

@@ -65,8 +65,7 @@ static void inflight_put_rows(const struct request *r, struct json *j, const str
 	size_t most = r->query.limit ? r->query.limit : SERVE_ROWS_MAX;
 	size_t n = inflight_count_old(rows, r->query.older_than_ns);
 
-	json_key(j, "inflight_total");
-	json_put_u64(j, n);
+	json_member_u64(j, "inflight_total", n);
 	json_key(j, "inflight");
 	json_begin(j, '[');
 	for (size_t i = 0; i < n && i < most; i++) {

@@ -100,11 +100,9 @@ int serve_put_phase(struct request *r, struct json *j)
 	if (error)
 		return error;
 	rows_put(&r->serve->writer, j, target_fields, &w);
-	json_key(j, "phase");
-	json_put_string(j, *asked.phase ? asked.phase : NULL);
+	json_member_string(j, "phase", *asked.phase ? asked.phase : NULL);
 	rows_put_time(&r->serve->writer, j, "since", r->serve->now_ns);
-	json_key(j, "later");
-	json_put_bool(j, w.kind == WISH_JOB && *asked.phase && r->serve->source.marks);
+	json_member_bool(j, "later", w.kind == WISH_JOB && *asked.phase && r->serve->source.marks);
 	phase_set_all(r, j, &w, phase);
 	if (!r->dry_run)
 		phases_save(r->serve);

@@ -74,8 +74,7 @@ static void foreign_put(const struct request *r, struct json *j)
 	const struct foreign *f;
 	uint32_t n = 0;
 
-	json_key(j, "abi_major");
-	json_put_u64(j, NCI_ABI_MAJOR);
+	json_member_u64(j, "abi_major", NCI_ABI_MAJOR);
 	json_key(j, "foreign");
 	json_begin(j, '[');
 	for (size_t i = 0; source->next_foreign && n < FOREIGN_ROWS &&

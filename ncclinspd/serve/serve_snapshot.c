@@ -130,12 +130,9 @@ void serve_state(struct request *r, struct json *j)
 
 static void snapshot_put_header(struct request *r, struct json *j, const char *reason)
 {
-	json_key(j, "format");
-	json_put_string(j, FORMAT);
-	json_key(j, "format_version");
-	json_put_u64(j, VERSION);
-	json_key(j, "reason");
-	json_put_string(j, reason ? reason : "interval");
+	json_member_string(j, "format", FORMAT);
+	json_member_u64(j, "format_version", VERSION);
+	json_member_string(j, "reason", reason ? reason : "interval");
 	rows_put_time(&r->serve->writer, j, "written", r->serve->now_ns);
 }
 
@@ -185,10 +182,8 @@ int serve_write_snapshot(struct request *r, struct json *j)
 	error = s->source.snapshot(s->source.arg, s->now_ns, path, &bytes, &r->client->ticket);
 	if (error < 0)
 		return error;
-	json_key(j, "path");
-	json_put_string(j, path);
-	json_key(j, "size_bytes");
-	json_put_u64(j, bytes);
+	json_member_string(j, "path", path);
+	json_member_u64(j, "size_bytes", bytes);
 	return SERVE_LATER;
 }
 

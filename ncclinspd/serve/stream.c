@@ -163,8 +163,7 @@ static void streams_tell(struct serve *s, enum stream_kind kind, uid_t uid, pid_
 			continue;
 		if (!s->line.bytes) {
 			json_begin(&s->line, '{');
-			json_key(&s->line, "kind");
-			json_put_string(&s->line, names[kind]);
+			json_member_string(&s->line, "kind", names[kind]);
 			rows_put(&s->writer, &s->line, fields, row);
 			json_end(&s->line, '}');
 			json_newline(&s->line);
