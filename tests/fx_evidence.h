@@ -2,7 +2,7 @@
 #ifndef TESTS_FX_EVIDENCE_H
 #define TESTS_FX_EVIDENCE_H
 
-/* The evidence of findings has the members that schema/<kind>_evidence.schema explain, and no other. */
+/* The evidence of a finding has the members in schema/<kind>_evidence.schema, and no other. */
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -57,7 +57,7 @@ struct unwritten_output {
 
 struct unwritten_case {
 	struct unwritten_output at[OUTPUTS];
-	size_t n;
+	uint32_t n;
 	const char *action;	/* for the first */
 };
 
@@ -96,7 +96,7 @@ static void unwritten_report(struct diagnose *dg, const struct unwritten *u,
 			c.action = error_action(stats->failing);
 		if (u->of[i].since_ns < f.since_ns)
 			f.since_ns = u->of[i].since_ns;
-		c.at[c.n++] = (struct unwritten_output){
+		*array_must_add(c.at, &c.n) = (struct unwritten_output){
 			.what = list[i].what, .dir = list[i].dir,
 			.error = strerror(-stats->failing),
 			.missing = stats->failed - u->of[i].before,
