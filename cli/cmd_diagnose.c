@@ -10,7 +10,6 @@
 #include "cli/common/prose.h"
 #include "cli/view/findings.h"
 #include "cli/view/verdict.h"
-#include "judge/whom.h"
 #include "util/list.h"
 #include "util/text.h"
 
@@ -36,36 +35,6 @@ static void paragraph_make_title(const json_t *row, char title[TITLE])
 		 active ? "for" : "over, it took", age, due);
 }
 
-/*
- * "rank 1 is global rank 5 (pid 4711, node7, GPU 0000:3b:00.0)": where the two differ, and the
- * sentence does not say it.
- */
-static void paragraph_put_whom(struct frame *frame, const json_t *row)
-{
-	json_t *whom;
-	size_t i;
-
-	if (strstr(member_text(row, "text", ""), "global rank "))
-		return;
-	json_array_foreach(json_object_get(row, "whom"), i, whom) {
-		int32_t rank = (int32_t)json_integer_value(json_object_get(whom, "rank"));
-		uint64_t world = member_number(whom, "world_rank", UINT64_MAX);
-		char at[256];
-		struct phrase text;
-
-		if (world > INT32_MAX || (int32_t)world == rank)
-			continue;
-		phrase_start(&text, at, sizeof(at));
-		phrase_add(&text, "rank %" PRId32 " is global rank %" PRIu64, rank, world);
-		whom_add(&text, &(struct whom){
-			 .rank = rank, .world_rank = rank,
-			 .pid = (int32_t)member_number(whom, "pid", 0),
-			 .host = member_text(whom, "host", NULL),
-			 .pci_bus_id = member_text(whom, "pci_bus_id", NULL) });
-		prose_put(frame, LINE_PLAIN, 4, 6, at);
-	}
-}
-
 static void paragraph_put(struct frame *frame, const json_t *row)
 {
 	bool active = json_is_true(json_object_get(row, "active"));
@@ -76,7 +45,6 @@ static void paragraph_put(struct frame *frame, const json_t *row)
 	paragraph_make_title(row, title);
 	prose_put(frame, active ? verdict_attr(row) : LINE_DIM, 0, 4, title);
 	prose_put(frame, LINE_PLAIN, 4, 4, member_text(row, "text", ""));
-	paragraph_put_whom(frame, row);
 }
 
 static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *rows)

@@ -37,12 +37,8 @@ bool died_is_critical(const struct death *const *deaths, uint32_t n)
 
 static void death_add_process(struct phrase *text, const struct death *d)
 {
-	if (d->rank != UNKNOWN_I32)
-		phrase_add(text, "rank %" PRId32 " ", d->rank);
-	phrase_add(text, "(pid %" PRId32 ", %s", d->pid, d->command);
-	if (d->host)
-		phrase_add(text, ", %s", d->host);
-	phrase_add(text, ")");
+	phrase_add(text, d->who.rank == UNKNOWN_I32 ? "a process" : "rank %" PRId32, d->who.rank);
+	whom_add(text, &d->who);
 }
 
 static void death_add_operation(struct phrase *text, const struct death *d)
@@ -61,7 +57,7 @@ static void death_add_operation(struct phrase *text, const struct death *d)
 /* Does the clock tell that it died after the first one? */
 static bool death_is_later(const struct death *first, const struct death *d)
 {
-	return !d->host || !strcmp(d->host, first->host) ||
+	return !d->who.host || !strcmp(d->who.host, first->who.host) ||
 	       d->ended_ns - first->ended_ns > SKEW_NS;
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/whom.h"
 #include "util/unknown.h"
 #include "util/words.h"
 
@@ -18,10 +19,7 @@
 struct death {
 	uint64_t ended_ns;	/* when it was seen to be dead; hosts' clocks differ */
 	uint64_t user;
-	int32_t pid;
-	const char *host;	/* NULL: nothing but this node is looked at */
-	const char *command;
-	int32_t rank;		/* its rank in its largest communicator; UNKNOWN_I32 */
+	struct whom who;	/* by its rank in its largest communicator */
 	bool has_comm_id;	/* that communicator has one */
 	uint64_t comm_id;
 	const char *comm_name;	/* "": none */

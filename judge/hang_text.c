@@ -54,17 +54,27 @@ static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
 	phrase_add_list(text, ranks, n);
 }
 
-/* "rank 3 (global rank 7, pid 4711)", "ranks 1,3" */
+/* "rank 3 (global rank 7, pid 4711)", "ranks 1,3 (pids 4711,4713)" */
 static void add_culprits(struct scene *s)
 {
 	const struct hang_verdict *r = &s->c->verdict;
+	struct whom whom[HANG_RANKS];
+	uint32_t n = 0;
 
 	add_numbers(&s->text, r->ranks, r->nranks);
-	if (r->nranks == 1 && s->first)
-		whom_add(&s->text, &(struct whom){
-			 .rank = s->first->rank, .world_rank = s->first->world_rank,
-			 .pid = s->first->pid, .host = s->first->host,
-			 .pci_bus_id = s->first->pci_bus_id });
+	for (uint32_t i = 0; i < r->nranks; i++) {
+		const struct hang_rank *rank = hang_rank_of(s->c, r->ranks[i]);
+
+		if (rank)
+			*array_must_add(whom, &n) = (struct whom){
+				.rank = rank->rank, .world_rank = rank->world_rank,
+				.pid = rank->pid, .host = rank->host,
+				.pci_bus_id = rank->pci_bus_id };
+	}
+	if (r->nranks > 1)
+		whom_add_several(&s->text, whom, n);
+	else if (n)
+		whom_add(&s->text, &whom[0]);
 }
 
 static bool is_culprit(const struct hang_verdict *r, int32_t rank)

@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/whom.h"
 #include "util/unknown.h"
 #include "util/words.h"
 
@@ -206,11 +207,7 @@ struct late_case {
 	int32_t nranks;
 	uint32_t seen;		/* ranks that are seen */
 	const char *here;	/* "this node" */
-	int32_t rank;
-	int32_t pid;
-	int32_t world_rank;	/* UNKNOWN_I32 */
-	const char *host;	/* NULL: this one */
-	const char *pci_bus_id;	/* NULL or "": not told */
+	struct whom who;
 	uint64_t wall_ns, ops, judged, last, times, late_ns, blame_ns, moved_ns;
 	uint32_t others;	/* more ranks that are late */
 	bool stage;		/* judged by its sends and receives, second by second */

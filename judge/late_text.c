@@ -32,11 +32,9 @@ static void add_cost(struct phrase *text, const struct late_case *c)
 /* "rank 3 of dp (pid 4711, GPU 0000:3b:00.0)" */
 static void late_add_rank(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, "rank %" PRId32 " of ", c->rank);
+	phrase_add(text, "rank %" PRId32 " of ", c->who.rank);
 	late_add_comm(text, c);
-	whom_add(text, &(struct whom){ .rank = c->rank, .world_rank = c->world_rank,
-				       .pid = c->pid, .host = c->host,
-				       .pci_bus_id = c->pci_bus_id });
+	whom_add(text, &c->who);
 }
 
 static void add_scope(struct phrase *text, const struct late_case *c)
@@ -74,7 +72,7 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
-		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->pid);
+		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->who.pid);
 }
 
 static void why_add_gpu(struct phrase *text, const struct late_case *c)
@@ -88,7 +86,7 @@ static void why_add_gpu(struct phrase *text, const struct late_case *c)
 static void why_add_host(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, " Its GPU starts at once when the call comes, which comes late: see the "
-		   "process's input pipeline and its CPU (py-spy dump -p %d).", (int)c->pid);
+		   "process's input pipeline and its CPU (py-spy dump -p %d).", (int)c->who.pid);
 }
 
 static void why_add_launches(struct phrase *text, const struct late_case *c)

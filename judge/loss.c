@@ -82,11 +82,12 @@ bool loss_goes_on(const struct loss_growth *l)
 
 static void loss_add_process(struct phrase *text, const struct loss_case *c)
 {
-	phrase_add(text, "process %" PRId32 " (%s", c->pid, c->command);
-	if (c->rank != UNKNOWN_I32)
-		phrase_add(text, ", rank %" PRId32 " of %s", c->rank,
+	if (c->who.rank == UNKNOWN_I32)
+		phrase_add(text, "a process");
+	else
+		phrase_add(text, "rank %" PRId32 " of %s", c->who.rank,
 			   c->comm_name[0] ? c->comm_name : "its communicator");
-	phrase_add(text, ")");
+	whom_add(text, &c->who);
 }
 
 /* "1200 overwritten before they were read, 30 events ..."; what to do about most of it. */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/whom.h"
 #include "util/unknown.h"
 
 /* The names of /v1/processes. */
@@ -58,9 +59,7 @@ bool loss_begins(const struct loss_growth *l);
 bool loss_goes_on(const struct loss_growth *l);
 
 struct loss_case {
-	int32_t pid;
-	const char *command;
-	int32_t rank;		/* its rank in its largest communicator; UNKNOWN_I32 */
+	struct whom who;	/* by its rank in its largest communicator */
 	const char *comm_name;	/* "": none */
 	bool before;		/* told of is what was lost before anybody read, no fault */
 	struct loss_growth growth;

@@ -131,14 +131,14 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 {
 	const struct starved_sum *sum = &c->row->sum;
 
-	phrase_add(text, "the network thread of rank %" PRId32 " (pid %" PRId32 ") ", c->rank,
-		   c->pid);
+	phrase_add(text, "the network thread of rank %" PRId32, c->who.rank);
+	whom_add(text, &c->who);
 	if (c->row->grade != STARVED_AWAY) {
-		phrase_add(text, "waited for a CPU for %.0f %% of the time; what that costs is not "
-			   "known, since too few kernels are watched; ", 100 * c->row->cpu_share);
+		phrase_add(text, " waited for a CPU for %.0f %% of the time; what that costs is "
+			   "not known, since too few kernels are watched; ", 100 * c->row->cpu_share);
 		return;
 	}
-	phrase_add(text, "was away %" PRIu64 " times: of %" PRIu64 " kernels it saw %" PRIu64
+	phrase_add(text, " was away %" PRIu64 " times: of %" PRIu64 " kernels it saw %" PRIu64
 		   " too late, up to ", sum->times, sum->seen, sum->late);
 	phrase_add_duration(text, sum->longest_ns);
 	phrase_add(text, " after they had begun, %.0f %% of wall time; ", 100 * row_share(c->row));
@@ -169,7 +169,7 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the "
 			   "time): it slept, waited for another thread or was stopped; see what it "
 			   "does (gdb -p %" PRId32 "), and whether somebody stops it or freezes "
-			   "its cgroup", percent, c->pid);
+			   "its cgroup", percent, c->who.pid);
 		return;
 	}
 	if (cpu_share >= 0 && c->row->grade == STARVED_AWAY)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/whom.h"
 #include "util/unknown.h"
 
 /* Degrees of knowledge about a process, the surest last. */
@@ -79,7 +80,7 @@ static inline bool starved_begins(enum starved_grade grade)
 struct starved_case {
 	const struct starved_row *row;	/* its grade is enough to begin */
 	struct starved_count count;
-	int32_t rank, pid;
+	struct whom who;
 	int32_t tid;		/* the thread that waited for a CPU, as numbered here */
 };
 

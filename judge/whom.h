@@ -9,14 +9,18 @@
 #include "util/phrase.h"
 
 struct whom {
-	int32_t rank;		/* in the communicator that the sentence names */
+	int32_t rank;		/* in the communicator that the sentence names; UNKNOWN_I32 */
 	int32_t world_rank;	/* UNKNOWN_I32: not told */
 	int32_t pid;		/* 0: not told */
+	const char *command;	/* NULL: not told */
 	const char *host;	/* NULL: this one */
 	const char *pci_bus_id;	/* NULL or "": not told */
 };
 
 /* " (global rank 7, pid 4711, node1, GPU 0000:3b:00.0)", without the first if it is `rank`. */
 void whom_add(struct phrase *text, const struct whom *w);
+
+/* The same of several: " (global ranks 5,7, pids 4711,4713)"; as many as have room in a text. */
+void whom_add_several(struct phrase *text, const struct whom *w, uint32_t n);
 
 #endif

@@ -490,7 +490,7 @@ function put_function(object, name,    key, tag, value, call)
 	}
 	value = value_of(key, name)
 	call = by[key] != "" ? by[key] : put_call[written_as(key)]
-	if (by[key] == "" && null[key] && condition[key] == "" && type[key] ~ /^(u64|i32|rate)$/)
+	if (by[key] == "" && null[key] && type[key] ~ /^(u64|i32|rate)$/)
 		call = "rows_put_" type[key]
 	if (call == "")
 		fail(object "." name ": a " type[key] " cannot be written so")

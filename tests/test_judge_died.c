@@ -17,8 +17,10 @@ static void setup(void)
 {
 	for (uint32_t i = 0; i < FX_COUNT(deaths); i++) {
 		deaths[i] = (struct death){
-			.ended_ns = (100 + i) * SECOND, .user = 7, .pid = 40 + (int32_t)i,
-			.host = i % 2 ? "node1" : "node0", .command = "train", .rank = (int32_t)i,
+			.ended_ns = (100 + i) * SECOND, .user = 7,
+			.who = { .pid = 40 + (int32_t)i, .host = i % 2 ? "node1" : "node0",
+				 .command = "train", .rank = (int32_t)i,
+				 .world_rank = 10 + (int32_t)i },
 			.has_comm_id = true, .comm_id = 0x77, .comm_name = "dp",
 		};
 		list[i] = &deaths[i];
@@ -51,14 +53,16 @@ START_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it
 {
 	deaths[1].ended_ns += 2 * SECOND;	/* 3 s: more than two clocks may be apart */
 	died_say(list, 3, text, sizeof(text));
-	ck_assert_ptr_eq(strstr(text, "rank 0 (pid 40, train, node0) died in the middle of "
-				      "AllReduce #41 on dp; after it rank 1 (pid 41, train, node1)"
-				      ", rank 2 (pid 42, train, node0). It did not end by itself"),
+	ck_assert_ptr_eq(strstr(text, "rank 0 (global rank 10, pid 40, train, node0) died in the "
+				      "middle of AllReduce #41 on dp; after it rank 1 (global rank "
+				      "11, pid 41, train, node1), rank 2 (global rank 12, pid 42, "
+				      "train, node0). It did not end by itself"),
 			 text);
 	deaths[1].ended_ns -= 2 * SECOND;
 	died_say(list, 10, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, " on dp; at about the same time rank 1 (pid 41, "));
-	ck_assert_ptr_nonnull(strstr(text, "rank 7 (pid 47, train, node1) and 2 more. It did"));
+	ck_assert_ptr_nonnull(strstr(text, " on dp; at about the same time rank 1 (global "));
+	ck_assert_ptr_nonnull(strstr(text, "rank 7 (global rank 17, pid 47, train, node1) and 2 "
+					    "more. It did"));
 }
 END_TEST
 
@@ -66,10 +70,33 @@ START_TEST(death_is_critical_where_an_operation_was_in_flight)
 {
 	ck_assert(died_is_critical(list, 2));
 	ck_assert(!died_is_critical(&list[1], 2));
-	deaths[1].host = NULL;
+	deaths[1].who.host = NULL;
+	deaths[1].who.world_rank = 1;
 	died_say(&list[1], 1, text, sizeof(text));
 	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 41, train) died with no operation in flight. "),
 			 text);
+}
+END_TEST
+
+/* ---- whom ---- */
+
+START_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
+{
+	struct whom who[] = { { .rank = 0, .world_rank = 0, .pid = 40 },
+			      { .rank = 1, .world_rank = 1, .pid = 43 },
+			      { .rank = 2, .world_rank = UNKNOWN_I32 } };
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, who, FX_COUNT(who));
+	ck_assert_str_eq(text, " (pids 40,43)");
+	who[1].world_rank = 5;
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, who, FX_COUNT(who));
+	ck_assert_str_eq(text, " (global ranks 0,5, pids 40,43)");
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, &who[2], 1);
+	ck_assert_str_eq(text, "");
 }
 END_TEST
 
@@ -118,6 +145,7 @@ int main(void)
 		FX_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause),
 		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
 		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
+		FX_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ),
 		FX_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that),
 		FX_TEST(counter_that_falls_has_begun_anew),
 	};

@@ -165,8 +165,8 @@ START_TEST(the_next_step_suits_the_cause)
 {
 	struct late_case c = {
 		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
-		.seen = 4, .pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100, .last = 90,
-		.times = 100, .late_ns = MS, .blame_ns = 90 * MS,
+		.seen = 4, .who.pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100,
+		.last = 90, .times = 100, .late_ns = MS, .blame_ns = 90 * MS,
 	};
 	char text[1024];
 

@@ -33,8 +33,8 @@ static void teardown(void) {}
 
 static const char *say(const struct starved_row *row)
 {
-	const struct starved_case c = { .row = row, .count = count, .rank = 3, .pid = 30,
-					.tid = 31 };
+	const struct starved_case c = { .row = row, .count = count, .tid = 31,
+					.who = { .rank = 3, .world_rank = 3, .pid = 30 } };
 
 	starved_say(&c, text, sizeof(text));
 	return text;

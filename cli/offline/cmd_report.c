@@ -256,10 +256,7 @@ static void told_late(const struct offline_straggler *l, void *arg)
 
 	c.comm_name = member_text(comm, "comm_name", "");
 	c.comm_id = strtoull(l->comm, NULL, 16);
-	c.pid = (int32_t)json_integer_value(json_object_get(rank, "pid"));
-	c.world_rank = (int32_t)member_number(rank, "world_rank", (uint32_t)UNKNOWN_I32);
-	c.host = member_text(rank, "host", NULL);
-	c.pci_bus_id = member_text(rank, "pci_bus_id", NULL);
+	c.who = shots_whom(rank, member_text(rank, "host", NULL));
 	if (!late_has_lasted(t, l, comm, rank))
 		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
@@ -311,8 +308,8 @@ static bool told_has_dead(const struct report_told *t, const struct death *d)
 	size_t i;
 
 	json_array_foreach(t->rows, i, row)
-		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->host) &&
-		    json_integer_value(json_object_get(row, "pid")) == d->pid)
+		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->who.host) &&
+		    json_integer_value(json_object_get(row, "pid")) == d->who.pid)
 			return true;
 	return false;
 }
@@ -324,7 +321,7 @@ static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
 	bool critical = died_is_critical(deaths, n);
 	struct report_told *t = arg;
 	const struct shots_clock clock = shots_clock(json_object_get(t->shots->nodes,
-								     first->host));
+								     first->who.host));
 	char comm_id[24], text[1024];
 	json_t *row;
 
@@ -334,10 +331,10 @@ static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
 	died_say(deaths, n, text, sizeof(text));
 	row = told_add_row(t, critical ? "critical" : "warning", "died",
 			   first->has_comm_id ? told_find_comm(t, comm_id) : NULL, NULL, text);
-	if (first->rank != UNKNOWN_I32)
-		json_object_set_new(row, "rank", json_integer(first->rank));
-	json_object_set_new(row, "host", json_string(first->host));
-	json_object_set_new(row, "pid", json_integer(first->pid));
+	if (first->who.rank != UNKNOWN_I32)
+		json_object_set_new(row, "rank", json_integer(first->who.rank));
+	json_object_set_new(row, "host", json_string(first->who.host));
+	json_object_set_new(row, "pid", json_integer(first->who.pid));
 	if (first->ended_ns)
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)(clock.written_ns -
 									     first->ended_ns)));

@@ -45,13 +45,6 @@ static uint64_t process_user(const json_t *node, const json_t *pid)
 	return UNKNOWN_U64;
 }
 
-static int32_t process_rank(const json_t *process)
-{
-	uint64_t rank = member_number(process, "rank", UNKNOWN_U64);
-
-	return rank <= INT32_MAX ? (int32_t)rank : UNKNOWN_I32;
-}
-
 static void add_finding(struct death_rows *rows, const char *host, const json_t *node,
 			const json_t *finding)
 {
@@ -66,9 +59,7 @@ static void add_finding(struct death_rows *rows, const char *host, const json_t 
 			.ended_ns = shots_clock_at(&clock, member_number(process, "ended_mono_ns",
 									 UNKNOWN_U64)),
 			.user = process_user(node, json_object_get(process, "pid")),
-			.pid = (int32_t)member_number(process, "pid", 0), .host = host,
-			.command = member_text(process, "command", "?"),
-			.rank = process_rank(process),
+			.who = shots_whom(process, host),
 			.has_comm_id = member_text(finding, "comm_id", NULL),
 			.comm_id = member_hex(finding, "comm_id"),
 			.comm_name = member_text(finding, "comm_name", ""),

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "cli/common/cli.h"
+#include "judge/whom.h"
 #include "util/list.h"
 
 /* One rank's time in one operation; the texts are the struct shots'. */
@@ -64,6 +65,9 @@ struct shots_clock shots_clock(const json_t *root);
 
 /* A time of the node's own clock, as all files have it; 0: not told. */
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns);
+
+/* Whom a row with members rank, world_rank, pid and so on is about; it has the texts. */
+struct whom shots_whom(const json_t *row, const char *host);
 
 /* Ordered by communicator, function, number and rank, each once. */
 void shots_sort(struct shots *s);

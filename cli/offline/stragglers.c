@@ -239,7 +239,7 @@ static void series_tell(const struct series *s, const struct late_view *v, uint3
 		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
 		.c = { .verdict = late_how_often(times, w->ops), .func = s->at->func,
 		       .nranks = s->nranks, .seen = s->ranks.n, .here = "these nodes",
-		       .rank = (int32_t)s->ranks.at[i],
+		       .who.rank = (int32_t)s->ranks.at[i],
 		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
 		       .last = t->last, .times = (uint64_t)(times + 0.5),
 		       .blame_ns = t->blame_ns, .others = others },

@@ -791,7 +791,8 @@ static struct straggler_case case_of(const struct straggler_unit *u, uint32_t se
 		.who = *who,
 		.said = {
 			.func = u->func, .nranks = u->series.nranks, .seen = u->nseats,
-			.here = "this node", .rank = who->rank, .pid = who->pid,
+			.here = "this node",
+			.who = { .rank = who->rank, .pid = who->pid, .world_rank = UNKNOWN_I32 },
 			.wall_ns = (uint64_t)late_watched_ns(w), .ops = w->ops,
 		},
 	};

@@ -160,6 +160,15 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 	return taken;
 }
 
+struct whom diagnose_whom(const struct process *p, const struct comm *c)
+{
+	return (struct whom){
+		.rank = c ? c->rank : UNKNOWN_I32,
+		.world_rank = job_world_rank(p, c), .pid = p->pid,
+		.pci_bus_id = c && c->has_gpu ? c->pci_bus_id : NULL,
+	};
+}
+
 /* A rank of this node tells who it is, and often also who those of other nodes are. */
 static void finding_take_whom(struct finding *f, const struct process *p, const struct comm *c)
 {

@@ -17,6 +17,7 @@
  * Times are CLOCK_MONOTONIC ns.
  */
 
+#include "judge/whom.h"
 #include "ncclinspd/base/finding.h"
 #include "ncclinspd/keep/writer.h"
 
@@ -107,6 +108,9 @@ uint64_t diagnose_refused(const struct diagnose *dg);
 uint32_t diagnose_left_out(const struct diagnose *dg);
 
 /* ---- for detectors ------------------------------------------------------- */
+
+/* A process of this node in its communicator `c`, or NULL, whose texts they keep. */
+struct whom diagnose_whom(const struct process *p, const struct comm *c);
 
 /*
  * Each row of the table.  `state` is what `init` made (state_bytes, zeroed); the

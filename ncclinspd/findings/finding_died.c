@@ -23,6 +23,7 @@ struct died_process {
 	char waiting[128];
 	char comm_name[97];
 	char command[64];
+	char pci_bus_id[32];
 };
 
 struct died {
@@ -71,13 +72,12 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 					  struct process *p)
 {
 	const struct comm *comm = job_largest_comm(p);
-	struct death row = { .ended_ns = p->ended_ns, .user = p->uid, .pid = p->pid,
-			     .rank = UNKNOWN_I32 };
+	struct death row = { .ended_ns = p->ended_ns, .user = p->uid,
+			     .who = diagnose_whom(p, comm) };
 	struct died_oldest oldest = { .row = &row };
 	struct died_process *d;
 
 	if (comm) {
-		row.rank = comm->rank;
 		row.has_comm_id = true;
 		row.comm_id = comm->id;
 	}
@@ -88,7 +88,9 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 	memcpy(d->command, p->command, sizeof(d->command));
 	if (comm)
 		memcpy(d->comm_name, comm->name, sizeof(d->comm_name));
-	d->row.command = d->command;
+	d->row.who.command = d->command;
+	if (row.who.pci_bus_id)
+		d->row.who.pci_bus_id = strcpy(d->pci_bus_id, row.who.pci_bus_id);
 	d->row.comm_name = d->comm_name;
 	return d;
 }
@@ -137,8 +139,8 @@ static void died_report(struct diagnose *dg, const struct died *died,
 
 	memcpy(f.comm_name, d->comm_name, sizeof(f.comm_name));
 	for (uint32_t i = 0; i < list.n; i++)
-		if (list.at[i]->rank != UNKNOWN_I32)
-			finding_add_rank(&f, list.at[i]->rank);
+		if (list.at[i]->who.rank != UNKNOWN_I32)
+			finding_add_rank(&f, list.at[i]->who.rank);
 	if (died_waiting(list.at, list.n))
 		f.verdict = words_verdict(VERDICT_RANK_DEAD)->name;
 	died_say(list.at, list.n, f.text, sizeof(f.text));

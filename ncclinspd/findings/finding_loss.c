@@ -102,9 +102,9 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 			     .severity = before ? FINDING_INFO : FINDING_WARNING,
 			     .since_ns = before ? p->first_seen_ns : w->since_ns };
 	const struct comm *comm = job_largest_comm(p);
-	const struct loss_case c = {
-		.pid = p->pid, .command = p->command, .rank = comm ? comm->rank : UNKNOWN_I32,
-		.comm_name = f.comm_name, .before = before, .growth = *l,
+	struct loss_case c = {
+		.who = diagnose_whom(p, comm), .comm_name = f.comm_name, .before = before,
+		.growth = *l,
 	};
 
 	if (comm) {
@@ -114,6 +114,7 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 		f.nranks = comm->rank != UNKNOWN_I32;
 		f.ranks[0] = comm->rank;
 	}
+	c.who.command = p->command;
 	loss_say(&c, f.text, sizeof(f.text));
 	finding_set_evidence(&f, loss_evidence_fields, &c);
 	diagnose_report(dg, &finding_loss, 2 * p->id + before, &f, now_ns);

@@ -27,9 +27,8 @@ struct starved_slice {
 	struct starved_sum sum;
 };
 
-/* The rank and process that an operation belongs to. */
+/* The rank that an operation belongs to. */
 struct starved_owner {
-	pid_t pid;
 	uid_t uid;
 	int32_t rank;
 	bool has_comm_id;
@@ -61,8 +60,8 @@ static struct starved_slice *starved_current_slice(struct process_sums *p, uint6
 
 static struct starved_owner op_owner(const struct op *op)
 {
-	return (struct starved_owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
-			       op->comm_name };
+	return (struct starved_owner){ op->uid, op->rank, op->has_comm_id, op->comm_id,
+				       op->comm_name };
 }
 
 /* Operations of one kernel count once; a captured one is launched at an unknown time. */
@@ -183,8 +182,10 @@ static void starved_report(const struct starved_context *s, const struct starved
 	const struct process_sums *p = keyed_find(s->sums, &process->id);
 	bool away = worst->grade == STARVED_AWAY;
 	const struct starved_owner *owner = away ? &p->last : &p->newest;
-	struct starved_case c = { .row = worst, .count = s->count, .rank = owner->rank,
-				  .pid = owner->pid };
+	const struct comm *comm = owner->has_comm_id ?
+		jobs_comm(process, owner->comm_id, owner->rank) : NULL;
+	struct starved_case c = { .row = worst, .count = s->count,
+				  .who = diagnose_whom(process, comm) };
 	struct finding f = {
 		.kind = FINDING_PROXY_STARVED,
 		.severity = away ? FINDING_WARNING : FINDING_INFO,
@@ -198,6 +199,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 	};
 	struct cpuwait_sums cpu;
 
+	c.who.rank = owner->rank;
 	cpuwait_tell(process->cpuwait, s->now_ns, &cpu);
 	c.tid = cpu.tid;
 	if (f.has_comm_id)

@@ -35,8 +35,7 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 
 	said.comm_name = s->comm->name;
 	said.comm_id = s->comm->id;
-	said.world_rank = job_world_rank(s->process, s->comm);
-	said.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL;
+	said.who = diagnose_whom(s->process, s->comm);
 	late_say(&said, f->text, sizeof(f->text));
 }
 
