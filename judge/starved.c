@@ -135,7 +135,8 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 	whom_add(text, &c->who);
 	if (c->row->grade != STARVED_AWAY) {
 		phrase_add(text, " waited for a CPU for %.0f %% of the time; what that costs is "
-			   "not known, since too few kernels are watched; ", 100 * c->row->cpu_share);
+			   "not known, since too few kernels are watched; ",
+			   100 * c->row->cpu_share);
 		return;
 	}
 	phrase_add(text, " was away %" PRIu64 " times: of %" PRIu64 " kernels it saw %" PRIu64
