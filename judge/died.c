@@ -20,7 +20,7 @@ bool died_have_one_cause(const struct death *earlier, const struct death *later)
 const char *died_waiting(const struct death *const *deaths, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (deaths[i]->waiting)
+		if (deaths[i]->waiting && *deaths[i]->waiting)
 			return deaths[i]->waiting;
 	return NULL;
 }

@@ -9,6 +9,8 @@
 
 #include "util/list.h"
 
+#define WALKED	64	/* communicators that are looked at for a circle */
+
 typedef bool select_fn(const struct hang_standing *r);
 
 static void name_rank(struct hang_verdict *out, int32_t rank)
@@ -72,6 +74,11 @@ static bool is_done(const struct hang_standing *r)
 	return r->done;
 }
 
+static bool is_on_wire(const struct hang_standing *r)
+{
+	return is_inside(r) && r->wait == WAIT_WIRE;
+}
+
 static const struct hang_standing *first(const struct hang_comm *c, select_fn *wanted)
 {
 	for (uint32_t i = 0; i < c->n; i++)
@@ -130,17 +137,87 @@ static void follow(const struct hang_input *in, uint32_t comm, struct hang_verdi
 	}
 }
 
+static void name_process(const struct hang_comm *c, uint64_t process, struct hang_verdict *out)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->ranks[i].process == process)
+			name_rank(out, c->ranks[i].rank);
+}
+
+/* All of them as ranks of the largest communicator, whose numbers they have in common. */
 static void name_circle(const struct hang_input *in, struct hang_verdict *out)
 {
 	out->verdict = VERDICT_COMM_DEADLOCK;
 	out->nranks = 0;
+	for (uint32_t i = 0; i < out->ncircle; i++)
+		if (in->comms[out->circle[i]].n > in->comms[out->comm].n)
+			out->comm = out->circle[i];
 	for (uint32_t i = 0; i < out->ncircle; i++) {
 		const struct hang_comm *c = &in->comms[out->circle[i]];
 
 		for (uint32_t k = 0; k < c->n; k++)
-			if (hang_is_away(&c->ranks[k]))
-				name_rank(out, c->ranks[k].rank);
+			if (hang_leads_on(out, i, &c->ranks[k]))
+				name_process(&in->comms[out->comm], c->ranks[k].process, out);
 	}
+}
+
+/* The way from communicator to communicator, and those that lead to no circle. */
+struct walk {
+	const struct hang_input *in;
+	uint32_t path[HANG_CIRCLE], n;
+	uint32_t seen[WALKED], nseen;
+};
+
+static uint32_t place_of(const uint32_t *list, uint32_t n, uint32_t what)
+{
+	uint32_t i = 0;
+
+	while (i < n && list[i] != what)
+		i++;
+	return i;
+}
+
+/* Somebody there explains more than a circle does. */
+static bool explains_more(const struct hang_comm *c)
+{
+	return is_decided(c) || first(c, is_on_wire);
+}
+
+static bool walk_in_a_circle(struct walk *w, uint32_t at, struct hang_verdict *out)
+{
+	const struct hang_comm *c = &w->in->comms[at];
+	uint32_t begin = place_of(w->path, w->n, at), *seen, *place;
+
+	if (begin < w->n) {
+		out->comm = at;
+		out->ncircle = w->n - begin;
+		memcpy(out->circle, &w->path[begin], out->ncircle * sizeof(at));
+		return true;
+	}
+	if (place_of(w->seen, w->nseen, at) < w->nseen || explains_more(c))
+		return false;
+	seen = array_add(w->seen, &w->nseen);
+	place = seen ? array_add(w->path, &w->n) : NULL;
+	if (!place)
+		return false;
+	*seen = *place = at;
+	for (uint32_t i = 0; i < c->n; i++)
+		if ((hang_is_away(&c->ranks[i]) || c->ranks[i].may_be_away) &&
+		    walk_in_a_circle(w, c->ranks[i].elsewhere, out))
+			return true;
+	w->n--;
+	return false;
+}
+
+/* Ranks of which nothing tells that they are inside wait for each other. */
+static bool find_circle(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
+{
+	struct walk w = { .in = in };
+
+	if (!walk_in_a_circle(&w, comm, out))
+		return false;
+	name_circle(in, out);
+	return true;
 }
 
 /* ---- all are there ----------------------------------------------------------- */
@@ -243,11 +320,6 @@ static bool find_different(const struct hang_comm *c, const struct same *same,
 static bool waits_for_peer(const struct hang_standing *r)
 {
 	return is_inside(r) && (r->wait == WAIT_CREDIT || r->wait == WAIT_RECV);
-}
-
-static bool is_on_wire(const struct hang_standing *r)
-{
-	return is_inside(r) && r->wait == WAIT_WIRE;
 }
 
 static bool is_blocked_by_own_gpu(const struct hang_standing *r)
@@ -478,7 +550,8 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 	}
 	if (name_all(c, is_lost, VERDICT_NOT_JOINED, out))
 		return;
-	decide_together(c, out);
+	if (!find_circle(in, out->comm, out))
+		decide_together(c, out);
 }
 
 bool hang_is_proven(enum verdict verdict)

@@ -24,6 +24,7 @@
  *         but waits on another communicator  follow it; a circle: COMM_DEADLOCK
  *     somebody's GPU has not begun it, and is
  *     in something older elsewhere:          the same
+ *     nothing tells that it has, and so on:  the same, if that is a circle
  *     all are there:
  *         other arguments                    METADATA_MISMATCH
  *         other algorithm                    CONFIG_MISMATCH
@@ -175,6 +176,7 @@ enum hang_wait {
 /* One rank, and the operation in question. */
 struct hang_standing {
 	int32_t rank;
+	uint64_t process;	/* a number of its process */
 	bool ended;		/* its process, without having left the communicator */
 	bool stopped;		/* its process is */
 	bool posted;		/* it has made the call */
@@ -192,6 +194,7 @@ struct hang_standing {
 	/* if it has not made the call, or its GPU has not begun it */
 	name_t other_func;	/* called on this communicator, and not posted by the others */
 	uint32_t elsewhere;	/* the communicator that it waits on instead, or HANG_NONE */
+	bool may_be_away;	/* nothing tells that its GPU has begun it, and elsewhere is set */
 };
 
 /* The others wait for it: it has not come, or its GPU is busy on another communicator. */
@@ -232,6 +235,14 @@ struct hang_verdict {
 	bool one_of;		/* one of these ranks: nothing tells which */
 	bool remote;		/* the cause lies, or may lie, on a node that is not seen */
 };
+
+/* Of circle[place]: does the rank wait in the next one instead? */
+static inline bool hang_leads_on(const struct hang_verdict *v, uint32_t place,
+				 const struct hang_standing *r)
+{
+	return (hang_is_away(r) || r->may_be_away) &&
+	       r->elsewhere == v->circle[(place + 1) % v->ncircle];
+}
 
 void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out);
 

@@ -15,67 +15,6 @@ static bool row_is_same_op(const struct hang_row *op, const struct hang_row *wan
 	       (op->func != wanted->func && op->peer == wanted->rank && op->rank == wanted->peer);
 }
 
-/* ---- sends and receives that nobody answers ----------------------------------- */
-
-static const struct hang_rank *group_rank(const struct hang *h, const struct hang_group *g,
-					  int32_t rank)
-{
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (h->ranks.at[i].rank == rank)
-			return &h->ranks.at[i];
-	return NULL;
-}
-
-/*
- * Has the GPU come to the sends and receives of this rank?  Those of a group are one
- * kernel, of which NCCL tells the operations one after another.
- */
-static bool rank_has_begun_p2p(const struct hang_rank *r)
-{
-	bool begun = !r->p2p_has_kernel;
-
-	for (size_t i = 0; i < r->nrows && !begun; i++)
-		begun = r->rows[i].seq == UNKNOWN_U64 && r->rows[i].kernel_started > 0;
-	return begun;
-}
-
-/* Nobody here could say that it is not, unless the other side is seen here. */
-static bool row_is_answered(const struct hang *h, const struct hang_group *g,
-			    const struct hang_rank *r, const struct hang_row *op)
-{
-	const struct hang_rank *peer = group_rank(h, g, op->peer);
-
-	if (!peer || peer == r || !peer->counts)
-		return true;
-	return peer->has_p2p && peer->p2p_has_begun;
-}
-
-/*
- * Most of many sends and receives, as in an AlltoAll, only wait for those of one rank:
- * one that has not posted its side, or whose GPU has not come to it.
- */
-static void group_side_with_unanswered(const struct hang *h, struct hang_group *g)
-{
-	const struct hang_row *oldest = NULL;
-
-	if (!g->has_op || !g->op.is_p2p)
-		return;
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct hang_rank *r = &h->ranks.at[i];
-
-		for (size_t k = 0; !r->ended && k < r->nrows; k++) {
-			const struct hang_row *op = &r->rows[k];
-
-			if (op->is_op && op->is_p2p && op->enqueued_ns &&
-			    (!oldest || op->enqueued_ns < oldest->enqueued_ns) &&
-			    !row_is_answered(h, g, r, op))
-				oldest = op;
-		}
-	}
-	if (oldest)
-		g->op = *oldest;
-}
-
 /* ---- where a rank stands -------------------------------------------------------- */
 
 /* Does a rank take part, and can anything be said about it? */
@@ -144,8 +83,24 @@ static uint64_t rank_waits_since(const struct hang *h, const struct hang_rank *r
 	return g->unwatched && rank_has_posted(h, r, &g->op) ? g->op.enqueued_ns : 0;
 }
 
+/*
+ * The same where nothing tells of the end: it has posted what others are still in, and nothing
+ * since.
+ */
+static uint64_t rank_may_wait_since(const struct hang *h, const struct hang_rank *r)
+{
+	const struct hang_group *g = &h->groups.at[r->group];
+	uint64_t since_ns = rank_waits_since(h, r);
+
+	if (since_ns || !g->has_op || g->op.is_p2p || g->op.seq == UNKNOWN_U64 ||
+	    hang_last_seq(r, g->op.func) != g->op.seq)
+		return since_ns;
+	return r->last_op_ns;
+}
+
 /* The communicator where this rank's GPU has waited for longest, and since before that. */
-static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, uint64_t before_ns)
+static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, uint64_t before_ns,
+			       uint64_t waits_since(const struct hang *h, const struct hang_rank *r))
 {
 	uint32_t group = HANG_NONE;
 	uint64_t oldest_ns = before_ns;
@@ -156,7 +111,7 @@ static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, 
 
 		if (other->group == r->group || !rank_is_on_same_gpu(r, other))
 			continue;
-		since_ns = rank_waits_since(h, other);
+		since_ns = waits_since(h, other);
 		if (!since_ns || since_ns >= oldest_ns)
 			continue;
 		oldest_ns = since_ns;
@@ -192,6 +147,95 @@ static enum hang_wait row_wait(const struct hang_row *row)
 		if (!strcmp(waits[i].state, row->state))
 			return waits[i].wait;
 	return WAIT_NONE;
+}
+
+/*
+ * Do transfers of an operation, or of all sends and receives (NULL), tell that the GPU has
+ * begun it?  It has given one to the network, or the first is over: several are waited for
+ * at a time.  What is received needs no GPU at first.
+ */
+static bool rank_tells_begun(const struct hang_rank *r, const struct hang_row *op)
+{
+	int32_t least = INT32_MAX;
+
+	for (size_t i = 0; i < r->nrows; i++) {
+		const struct hang_row *row = &r->rows[i];
+		enum hang_wait wait = row_wait(row);
+
+		if (row->is_op || (op ? row->func != op->func || row->seq != op->seq :
+					row->seq != UNKNOWN_U64))
+			continue;
+		if (wait == WAIT_CREDIT || wait == WAIT_WIRE)
+			return true;
+		if (wait == WAIT_PRODUCE && row->step != UNKNOWN_I32 && row->step < least)
+			least = row->step;
+	}
+	return least > 0 && least != INT32_MAX;
+}
+
+/* ---- sends and receives that nobody answers ----------------------------------- */
+
+static const struct hang_rank *group_rank(const struct hang *h, const struct hang_group *g,
+					  int32_t rank)
+{
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (h->ranks.at[i].rank == rank)
+			return &h->ranks.at[i];
+	return NULL;
+}
+
+/*
+ * Has the GPU come to the sends and receives of this rank?  Those of a group are one
+ * kernel, of which NCCL tells the operations one after another.  Where kernels are not told
+ * of, it has, unless their transfers do not tell so, and there is something older elsewhere.
+ */
+static bool rank_has_begun_p2p(const struct hang *h, const struct hang_rank *r)
+{
+	bool begun = false;
+
+	if (!r->p2p_has_kernel)
+		return rank_tells_begun(r, NULL) ||
+		       rank_elsewhere(h, r, r->oldest.enqueued_ns, rank_may_wait_since) == HANG_NONE;
+	for (size_t i = 0; i < r->nrows && !begun; i++)
+		begun = r->rows[i].seq == UNKNOWN_U64 && r->rows[i].kernel_started > 0;
+	return begun;
+}
+
+/* Nobody here could say that it is not, unless the other side is seen here. */
+static bool row_is_answered(const struct hang *h, const struct hang_group *g,
+			    const struct hang_rank *r, const struct hang_row *op)
+{
+	const struct hang_rank *peer = group_rank(h, g, op->peer);
+
+	if (!peer || peer == r || !peer->counts)
+		return true;
+	return peer->has_p2p && peer->p2p_has_begun;
+}
+
+/*
+ * Most of many sends and receives, as in an AlltoAll, only wait for those of one rank:
+ * one that has not posted its side, or whose GPU has not come to it.
+ */
+static void group_side_with_unanswered(const struct hang *h, struct hang_group *g)
+{
+	const struct hang_row *oldest = NULL;
+
+	if (!g->has_op || !g->op.is_p2p)
+		return;
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct hang_rank *r = &h->ranks.at[i];
+
+		for (size_t k = 0; !r->ended && k < r->nrows; k++) {
+			const struct hang_row *op = &r->rows[k];
+
+			if (op->is_op && op->is_p2p && op->enqueued_ns &&
+			    (!oldest || op->enqueued_ns < oldest->enqueued_ns) &&
+			    !row_is_answered(h, g, r, op))
+				oldest = op;
+		}
+	}
+	if (oldest)
+		g->op = *oldest;
 }
 
 bool hang_is_of(const struct hang_row *row, const struct hang_rank *r)
@@ -260,11 +304,19 @@ static void standing_take_call(struct hang_standing *s, const struct hang_call *
 	s->root = call->root;
 }
 
+static void standing_may_be_away(const struct hang *h, const struct hang_rank *r,
+				 uint64_t posted_ns, struct hang_standing *s)
+{
+	s->elsewhere = rank_elsewhere(h, r, posted_ns, rank_may_wait_since);
+	s->may_be_away = s->elsewhere != HANG_NONE;
+}
+
 static struct hang_standing rank_stand(const struct hang *h, const struct hang_rank *r)
 {
 	const struct hang_group *g = &h->groups.at[r->group];
 	struct hang_standing s = {
 		.rank = r->rank,
+		.process = r->process,
 		.ended = r->ended,
 		.stopped = r->halt.stopped,
 		.posted = rank_has_posted(h, r, &g->op),
@@ -283,11 +335,13 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 	s.done = s.posted && !r->op;
 	if (!s.posted) {
 		s.other_func = rank_other_func(h, r);
-		s.elsewhere = rank_elsewhere(h, r, UINT64_MAX);
+		s.elsewhere = rank_elsewhere(h, r, UINT64_MAX, rank_waits_since);
 		return s;
 	}
-	if (!r->op)
+	if (!r->op) {
+		standing_may_be_away(h, r, r->last_op_ns, &s);
 		return s;
+	}
 	if (!r->op->is_p2p && hang_is_swapped(h, r)) {
 		s.posted = false;	/* not at this place */
 		s.other_func = r->oldest.func;
@@ -296,7 +350,9 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 	s.wants_kernel = r->op->kernel_started != UNKNOWN_I32;
 	s.kernel_started = rank_kernels(r);
 	if (s.wants_kernel && !s.kernel_started)
-		s.elsewhere = rank_elsewhere(h, r, r->op->enqueued_ns);
+		s.elsewhere = rank_elsewhere(h, r, r->op->enqueued_ns, rank_waits_since);
+	else if (!s.wants_kernel && !rank_tells_begun(r, r->op->is_p2p ? NULL : r->op))
+		standing_may_be_away(h, r, r->op->enqueued_ns, &s);
 	if (r->op->is_p2p)
 		return s;		/* the two sides need not agree in all else */
 	s.count = r->op->count;
@@ -335,7 +391,7 @@ static void group_stand(struct hang *h, const struct hang_group *g, struct hang_
 void hang_place(struct hang *h)
 {
 	for (uint32_t i = 0; i < h->ranks.n; i++)
-		h->ranks.at[i].p2p_has_begun = rank_has_begun_p2p(&h->ranks.at[i]);
+		h->ranks.at[i].p2p_has_begun = rank_has_begun_p2p(h, &h->ranks.at[i]);
 	for (uint32_t i = 0; i < h->groups.n; i++)
 		group_side_with_unanswered(h, &h->groups.at[i]);
 	for (uint32_t i = 0; i < h->ranks.n; i++)

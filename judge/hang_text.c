@@ -54,27 +54,31 @@ static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
 	phrase_add_list(text, ranks, n);
 }
 
-/* "rank 3 (global rank 7, pid 4711)", "ranks 1,3 (pids 4711,4713)" */
+/* "rank 3 (global rank 7, pid 4711)", "ranks 1,3 (pids 4711,4713)", of a group. */
+static void add_ranks(struct scene *s, uint32_t group, const int32_t *ranks, uint32_t n)
+{
+	const struct hang_case in = { .hang = s->hang, .verdict.comm = group };
+	struct whom whom[HANG_RANKS];
+	uint32_t nwhom = 0;
+
+	add_numbers(&s->text, ranks, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hang_rank *r = hang_rank_of(&in, ranks[i]);
+
+		if (r)
+			*array_must_add(whom, &nwhom) = (struct whom){
+				.rank = r->rank, .world_rank = r->world_rank, .pid = r->pid,
+				.host = r->host, .pci_bus_id = r->pci_bus_id };
+	}
+	if (n > 1)
+		whom_add_several(&s->text, whom, nwhom);
+	else if (nwhom)
+		whom_add(&s->text, &whom[0]);
+}
+
 static void add_culprits(struct scene *s)
 {
-	const struct hang_verdict *r = &s->c->verdict;
-	struct whom whom[HANG_RANKS];
-	uint32_t n = 0;
-
-	add_numbers(&s->text, r->ranks, r->nranks);
-	for (uint32_t i = 0; i < r->nranks; i++) {
-		const struct hang_rank *rank = hang_rank_of(s->c, r->ranks[i]);
-
-		if (rank)
-			*array_must_add(whom, &n) = (struct whom){
-				.rank = rank->rank, .world_rank = rank->world_rank,
-				.pid = rank->pid, .host = rank->host,
-				.pci_bus_id = rank->pci_bus_id };
-	}
-	if (r->nranks > 1)
-		whom_add_several(&s->text, whom, n);
-	else if (n)
-		whom_add(&s->text, &whom[0]);
+	add_ranks(s, s->c->verdict.comm, s->c->verdict.ranks, s->c->verdict.nranks);
 }
 
 static bool is_culprit(const struct hang_verdict *r, int32_t rank)
@@ -253,16 +257,16 @@ static void say_deadlock(struct scene *s)
 	phrase_add(&s->text, "ranks wait for each other in a circle: ");
 	for (uint32_t i = 0; i < r->ncircle; i++) {
 		const struct hang_comm *c = &s->hang->comms[r->circle[i]];
-		int32_t out[OTHERS];
+		int32_t out[HANG_RANKS];
 		uint32_t n = 0;
 
-		for (uint32_t k = 0; k < c->n && n < OTHERS; k++)
-			if (hang_is_away(&c->ranks[k]))
+		for (uint32_t k = 0; k < c->n && n < HANG_RANKS; k++)
+			if (hang_leads_on(r, i, &c->ranks[k]))
 				out[n++] = c->ranks[k].rank;
 		phrase_add(&s->text, i ? ", " : "");
 		add_group_op(&s->text, s->hang, &s->hang->groups.at[r->circle[i]]);
 		phrase_add(&s->text, " waits for its ");
-		add_numbers(&s->text, out, n);
+		add_ranks(s, r->circle[i], out, n);
 	}
 	phrase_add(&s->text, ", who wait in the next one");
 }

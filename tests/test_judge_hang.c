@@ -20,7 +20,7 @@ static void setup(void)
 		comms[c] = (struct hang_comm){ RANKS, ranks[c], RANKS };
 		for (int32_t r = 0; r < RANKS; r++)
 			ranks[c][r] = (struct hang_standing){
-				.rank = r, .posted = true, .peer = UNKNOWN_I32, .count = 1024,
+				.rank = r, .process = 100 + (uint64_t)r, .posted = true, .peer = UNKNOWN_I32, .count = 1024,
 				.datatype = "float", .algo = "RING", .proto = "LL",
 				.root = UNKNOWN_I32, .channels = 2, .elsewhere = HANG_NONE,
 			};
@@ -151,6 +151,42 @@ START_TEST(gpus_that_began_in_another_order_are_a_deadlock_too)
 	ranks[1][0].elsewhere = 0;
 	expect(1, VERDICT_COMM_DEADLOCK, 2, 0);
 	ck_assert_uint_eq(got.ncircle, 2);
+}
+END_TEST
+
+/* Nothing tells which of two operations a GPU has begun: only a circle is proof. */
+START_TEST(who_may_be_away_is_followed_in_a_circle_alone)
+{
+	ranks[0][3].may_be_away = true;
+	ranks[0][3].elsewhere = 1;
+	wait_for(0, WAIT_RECV, 3);
+	expect(0, VERDICT_INTERNAL, 1, 0);
+	ranks[1][0].may_be_away = true;
+	ranks[1][0].elsewhere = 0;
+	expect(0, VERDICT_COMM_DEADLOCK, 2, 3);
+	expect(1, VERDICT_COMM_DEADLOCK, 2, 0);
+	ranks[1][0].elsewhere = 2;
+	expect(0, VERDICT_INTERNAL, 1, 0);
+	ranks[1][0].elsewhere = 0;
+	ranks[1][2].wait = WAIT_WIRE;	/* a surer sign */
+	expect(0, VERDICT_INTERNAL, 1, 0);
+	expect(1, VERDICT_LINK, 1, 2);
+}
+END_TEST
+
+/* The few of the circle's smaller communicator are named as the larger one numbers them. */
+START_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
+{
+	comms[1].n = 2;
+	ranks[1][0].process = ranks[0][2].process;
+	ranks[1][1].process = ranks[0][3].process;
+	ranks[0][2].posted = false;
+	ranks[0][2].elsewhere = 1;
+	ranks[1][1].posted = false;
+	ranks[1][1].elsewhere = 0;
+	expect(1, VERDICT_COMM_DEADLOCK, 2, 3);
+	ck_assert_int_eq(got.ranks[1], 2);
+	ck_assert_uint_eq(got.comm, 0);
 }
 END_TEST
 
@@ -430,6 +466,8 @@ int main(void)
 		FX_TEST(who_waits_elsewhere_is_followed_to_the_cause),
 		FX_TEST(a_circle_of_communicators_is_a_deadlock),
 		FX_TEST(gpus_that_began_in_another_order_are_a_deadlock_too),
+		FX_TEST(who_may_be_away_is_followed_in_a_circle_alone),
+		FX_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator),
 		FX_TEST(the_few_that_differ_from_the_many_are_named),
 		FX_TEST(what_is_not_known_differs_from_nothing),
 		FX_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits),
