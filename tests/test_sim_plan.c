@@ -226,6 +226,31 @@ START_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair)
 }
 END_TEST
 
+/* NCCL stamps the works of a batch when all have begun, and when all are done. */
+START_TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together)
+{
+	struct plan *plan;
+	const struct plan_step *step = launch(&plan, "seed 5\n" FOUR "compute 9ms jitter 20%\n"
+					      "AlltoAll w 1Mi int8 inplace uneven 50%\n", 0);
+	int64_t end[4][2] = { { 0 } };
+	int seen = 0;
+
+	for (int i = 0; i < step->nops; i++)
+		for (int s = 0; s < 2; s++)
+			for (int c = 0; step->op[i].side[s].moves && c < 2; c++, seen++) {
+				const struct plan_side *side = &step->op[i].side[s];
+				int number = plan_channel_number(&step->op[i], c);
+
+				if (!end[side->rank][number])
+					end[side->rank][number] = side->stop;
+				ck_assert_int_eq(side->stop, end[side->rank][number]);
+			}
+	ck_assert_int_eq(seen, 4 * 3 * 2 * 2);
+	ck_assert_int_ne(end[0][0], end[1][0]);
+	finish(plan);
+}
+END_TEST
+
 START_TEST(bytes_are_the_larger_buffer_of_a_rank)
 {
 	char *t = truth_of(FOUR "AllGather w 1Ki float32\nAllReduce w 1Ki float32\n", 1, NULL);
@@ -286,6 +311,7 @@ int main(void)
 		FX_TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called),
 		FX_TEST(nothing_is_posted_by_a_killed_process),
 		FX_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair),
+		FX_TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together),
 		FX_TEST(bytes_are_the_larger_buffer_of_a_rank),
 		FX_TEST(operations_that_move_nothing_do_not_exist),
 		FX_TEST(a_replay_advances_the_sequence_and_a_capture_does_not),

@@ -15,6 +15,8 @@
 #define TO_GPU_NS	3000	/* launch to the first instruction */
 #define KERNEL_NS	5000	/* a kernel that moves nothing */
 #define GPU_EPOCH	1770000000000000000ull
+#define BATCH_ROUNDS	8	/* rounds of Send and Recv that a channel runs as one */
+#define CHANNELS	64
 
 /* Ring transfer: hops of latency, and how often the bytes pass a link. */
 struct ring_cost {
@@ -330,7 +332,7 @@ static void lay_out_channels(struct plan *plan, const struct sim_comm *comm, str
 
 		if (!runs_on(op, comm, true))
 			continue;
-		op->first_channel = k->bytes / k->members < 65536 ? 0 : k->channel % 64;
+		op->first_channel = k->bytes / k->members < 65536 ? 0 : k->channel % CHANNELS;
 		k->channel += op->nchannels;
 		op->slow_index = slowest_channel(plan, op, &slow);
 		k->slow = slow > k->slow ? slow : k->slow;
@@ -412,21 +414,53 @@ static void time_pair(struct plan *plan, struct plan_op *op)
 			  PLAN_NEVER : op->data_ns + xfer);
 }
 
-/* A rank's send and receive of one round are one piece of work: they end together. */
-static void fuse_round(struct plan *plan, struct plan_op *op)
+/* A work on several channels ends with its last one.  True: an end moved. */
+static bool end_work(struct plan *plan, const struct plan_op *op, struct plan_side *side,
+		     int64_t end[CHANNELS])
 {
-	struct plan_step *step = &plan->step;
+	int64_t stop = side->stop;
+	bool moved = false;
 
-	for (int i = 0; i < step->nops; i++) {
-		struct plan_op *other = &step->op[i];
+	if (side->arrival == PLAN_NEVER || !side->moves)
+		return false;
+	for (int c = 0; c < op->nchannels; c++)
+		if (end[plan_channel_number(op, c)] > stop)
+			stop = end[plan_channel_number(op, c)];
+	for (int c = 0; c < op->nchannels; c++) {
+		moved |= end[plan_channel_number(op, c)] != stop;
+		end[plan_channel_number(op, c)] = stop;
+	}
+	stop_side(plan, op, side, stop);
+	return moved;
+}
 
-		if (!runs_on(other, op->comm, false) || other->round != op->round)
+static bool end_batch(struct plan *plan, const struct sim_comm *comm, int batch,
+		      int64_t end[][CHANNELS])
+{
+	bool moved = false;
+
+	for (int i = 0; i < plan->step.nops; i++) {
+		struct plan_op *op = &plan->step.op[i];
+
+		if (!runs_on(op, comm, false) || op->round / BATCH_ROUNDS != batch)
 			continue;
 		for (int s = 0; s < 2; s++)
-			if (other->side[!s].rank == op->side[s].rank &&
-			    other->side[!s].stop > op->side[s].stop)
-				stop_side(plan, op, &op->side[s], other->side[!s].stop);
+			moved |= end_work(plan, op, &op->side[s], end[op->side[s].rank]);
 	}
+	return moved;
+}
+
+/*
+ * A channel runs eight rounds as one batch: NCCL stamps all their works when the batch begins,
+ * and again when it ends.  No batch ends before an earlier one does.
+ */
+static void end_batches(struct plan *plan, const struct sim_comm *comm)
+{
+	int64_t end[SCENARIO_MAX_RANKS][CHANNELS] = { 0 };
+
+	for (int batch = 0; batch * BATCH_ROUNDS < comm->nranks; batch++)
+		while (end_batch(plan, comm, batch, end))
+			continue;
 }
 
 static void time_pairs(struct plan *plan, const struct sim_comm *comm)
@@ -440,12 +474,12 @@ static void time_pairs(struct plan *plan, const struct sim_comm *comm)
 	for (int i = 0; i < step->nops; i++)
 		if (runs_on(&step->op[i], comm, false))
 			time_pair(plan, &step->op[i]);
+	end_batches(plan, comm);
 	for (int i = 0; i < step->nops; i++) {
 		struct plan_op *op = &step->op[i];
 
 		if (!runs_on(op, comm, false))
 			continue;
-		fuse_round(plan, op);
 		for (int s = 0; s < 2; s++)
 			if (op->side[s].enqueued != PLAN_NEVER &&
 			    op->side[s].stop > end[op->side[s].rank])

@@ -75,6 +75,22 @@ check "a host that is far ahead of a thread that is away at times is played" pla
 check "no time is wrong, not even the first" all_true 100
 check "what was refused has no time of the GPU" refused_are_unknown
 
+# Rounds of sends and receives share a channel, and their works are stamped together.
+cat >"$T/exchange.scn" <<-SCN
+	processes 4
+	peers together
+	stamps ring
+	comm exchange ranks 0-3 channels 2
+	loop 200
+		compute 1ms jitter 20%
+		AlltoAll exchange 64Ki bfloat16 inplace
+	end
+SCN
+check "ranks that come one after another to an exchange are played" play exchange
+check "each has a time of the GPU, and none of its stamps is refused" api_is \
+	'collectives?limit=10000&comm=exchange&func=AlltoAll' '.collectives | length == 4 * 200 and
+	all(.[]; .timing_source == "kernel_gpu" and .stamps_refused == 0)'
+
 check "the sums agree" api_is processes \
 	'all(.processes[]; .stamps_refused == ([.stamps_refused_by[]] | add))'
 check "so do those of the daemon" api_is status \
@@ -83,6 +99,6 @@ check "people are told how many were refused, and why" \
 	eval '"$B/ncclinsp" status | grep -E "GPU times +refused [0-9]+ stamps, .*drifted [0-9]"'
 check "and of which processes" eval '"$B/ncclinsp" ps | grep -w REFUSED'
 check "every GPU clock is known" api_is clocks \
-	'.clocks | length == 10 and all(.[]; .stamps > 0 and .offset_ns != null and .error_ns > 0 and
+	'.clocks | length == 14 and all(.[]; .stamps > 0 and .offset_ns != null and .error_ns > 0 and
 		.drift_ppm != null and .resolution_ns != null)'
 done_testing
