@@ -114,11 +114,12 @@ bool members_fit(const struct cli *cli, const json_t *row)
 	       contains(row, "pci_bus_id", cli->gpu);
 }
 
+/* The process's profiler API may not tell its ranks; its rows may know them all the same. */
 static bool agrees(const json_t *member, const json_t *row, const char *of_member, const char *path)
 {
 	const json_t *has = report_get(member, of_member), *wants = report_get(row, path);
 
-	return !wants || (has && json_equal(has, wants));
+	return !wants || (has ? json_equal(has, wants) : !!report_get(row, "pid"));
 }
 
 /* A key that a row does not know cannot contradict; a row that knows none is about nobody. */

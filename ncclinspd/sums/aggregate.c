@@ -49,6 +49,7 @@ struct cell {
 	struct keyed_head head;
 	struct cell_key key;
 	uint64_t generation;	/* slices of an evicted cell tell by it */
+	pid_t pid;
 	uid_t uid;
 	bool has_comm_id;
 	uint64_t comm_id;
@@ -282,6 +283,7 @@ static void cell_begin(struct aggregate *agg, struct cell *cell, const struct op
 		       uint64_t now_ns)
 {
 	cell->generation = ++agg->generations;
+	cell->pid = op->pid;
 	cell->uid = op->uid;
 	cell->has_comm_id = op->has_comm_id;
 	cell->comm_id = op->comm_id;
@@ -763,6 +765,7 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->comm_name = key->comm_name;
 	out->nranks = key->nranks;
 	out->rank = key->rank;
+	out->pid = by & AGGREGATE_BY_COMM && !cell->has_comm_id ? cell->pid : UNKNOWN_I32;
 	out->process_id = cell->key.process_id;
 	out->comm_index = cell->key.comm_index;
 	out->func = key->func;

@@ -18,12 +18,15 @@ operations() {
 
 for v in 1 2 3 4 5 6 7; do
 	[ $v -lt 7 ] && cp "$SCENARIO" "$T/job.scn" || { echo "nccl 2.31"; cat "$SCENARIO"; } >"$T/job.scn"
-	NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$T/job.scn" 2>"$T/sim.$v" ||
+	SLURM_JOB_ID=700$v NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$T/job.scn" 2>"$T/sim.$v" ||
 		sed 's/^/# /' "$T/sim.$v"
 	check "v$v: every process is seen to exit" wait_until 5 drained
 	api processes | jq --argjson v $v '[.processes[] | select(.api_version == $v) | .pid]' >"$T/pids"
 	api 'collectives?limit=10000' | jq --slurpfile pids "$T/pids" \
 		'{collectives: [.collectives[] | select(.pid as $p | $pids[0] | index($p))]}' >"$T/ops.$v"
+	for option in "--job 700$v" "--pid $(jq '.[0]' "$T/pids")" "--user $(id -u)"; do
+		check "v$v: ops finds them with $option" eval '[ -n "$("$B/ncclinsp" ops $option -H)" ]'
+	done
 	check "v$v: operations were seen" jq -e '.collectives | length > 0' "$T/ops.$v"
 	check "v$v: nothing was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
 done
@@ -55,4 +58,5 @@ check "v4: what the application passed to AllGather is not known" \
 check "v5: what the application passed to AllGather is known" \
 	jq -e '[.collectives[] | select(.func == "AllGather")]
 	       | length > 0 and all(.[]; .count != null and .datatype == "ncclFloat32")' "$T/ops.5"
+check "ops finds none of a job that there is not" exits 4 "nothing matches --job 800" "$B/ncclinsp" ops --job 800
 done_testing
