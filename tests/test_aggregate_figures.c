@@ -192,18 +192,22 @@ static void note_rates(uint64_t bytes, uint64_t ns, double busbw)
 	}
 }
 
-static void expect_op(const struct op *op)
+static void expect_count(const struct op *op)
 {
-	bool alone = op->fused <= 1, known = op->fused > 1 && op->fused != OP_FUSED;
-
 	e.ops++;
-	e.fused += !alone;
+	e.fused += op->fused > 1;
 	e.derived += op->parts > 0;
-	e.timed += known || (alone && op->exec_ns != UNKNOWN_U64);
 	e.sized += op->bytes != UNKNOWN_U64;
 	e.bytes += op->bytes != UNKNOWN_U64 ? op->bytes : 0;
 	e.members += !e.member[op->process_id];
 	e.member[op->process_id] = true;
+}
+
+static void expect_times(const struct op *op)
+{
+	bool alone = op->fused <= 1, known = op->fused > 1 && op->fused != OP_FUSED;
+
+	e.timed += known || (alone && op->exec_ns != UNKNOWN_U64);
 	note(&e.queue, op->queue_ns);
 	if (alone) {
 		note(&e.exec, op->exec_ns);
@@ -228,11 +232,12 @@ static void expect(const struct aggregate_row *row)
 
 	e = (struct expected){ 0 };
 	for (int i = 0; i < nops; i++) {
-		bool homeless = !is_timed(ops[i].source) && best;
-
-		if (added_ns[i] >= window_start(row->window) && has_keys(row, &ops[i]) &&
-		    (homeless ? row->source == best : row->source == ops[i].source))
-			expect_op(&ops[i]);
+		if (added_ns[i] < window_start(row->window) || !has_keys(row, &ops[i]) ||
+		    row->source != (best ? best : ops[i].source))
+			continue;
+		expect_count(&ops[i]);
+		if (ops[i].source == row->source)
+			expect_times(&ops[i]);
 	}
 }
 

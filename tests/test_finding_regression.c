@@ -56,6 +56,8 @@ static bool keep(const struct finding *f, void *arg)
 	return true;
 }
 
+static enum timing_source source = TIMING_KERNEL_GPU;
+
 static int count(void)
 {
 	nfound = 0;
@@ -69,7 +71,7 @@ static void add_op(int comm, int kind, double times)
 	struct op op = {
 		.process_id = 1, .has_comm_id = true, .comm_id = 0xc0 + (uint64_t)comm,
 		.comm_name = names[comm], .nranks = 8, .func = "AllReduce", .algo = "RING",
-		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = TIMING_KERNEL_GPU,
+		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = source,
 		.sampled = true, .complete = true,
 	};
 
@@ -125,6 +127,17 @@ START_TEST(what_became_slower_is_told_with_what_else_did)
 	ck_assert_ptr_nonnull(strstr(found->text, "longer than usual"));
 	ck_assert_uint_ge(found->since_ns, now_ns - 110 * SECOND);
 	run(20, 0, 0, 1);
+	ck_assert_int_eq(count(), 0);
+}
+END_TEST
+
+/* The network's time says too little of an operation's to be compared, and to be kept. */
+START_TEST(what_the_network_alone_timed_has_no_usual)
+{
+	source = TIMING_PROXY_CPU;
+	run(LEARN, 0, 0, 1);
+	run(8, 2, KINDS, 1.3);
+	source = TIMING_KERNEL_GPU;
 	ck_assert_int_eq(count(), 0);
 }
 END_TEST
@@ -200,6 +213,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_stays_as_it_was_is_no_finding),
 		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
+		FX_TEST(what_the_network_alone_timed_has_no_usual),
 		FX_TEST(a_young_job_is_compared_with_its_first_minutes),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),

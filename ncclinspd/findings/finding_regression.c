@@ -100,7 +100,7 @@ static uint64_t time_of(const struct op *op)
 {
 	if (op->is_p2p || op->parts || op_is_fused(op) || (op->has_graph && op->graph) ||
 	    !op->func || !op->algo || op->bytes == UNKNOWN_U64 || !op->bytes ||
-	    op->source == TIMING_NONE || op->source == TIMING_ENQUEUE_CPU)
+	    (op->source != TIMING_KERNEL_GPU && op->source != TIMING_KERNEL_CPU))
 		return UNKNOWN_U64;
 	if (op->local_ranks < 2)
 		return op->exec_ns;

@@ -646,16 +646,16 @@ static bool source_is_timed(uint32_t source)
 	return source != TIMING_NONE && source != TIMING_ENQUEUE_CPU;
 }
 
-/* The row of the best source with otherwise the same keys, or NULL. */
+/* The row of the best source with otherwise the same keys, or NULL: it is the row itself. */
 static struct aggregate_query_row *row_timed(const struct aggregate_work *work,
-					     const struct aggregate_query_row *untimed)
+					     const struct aggregate_query_row *like)
 {
-	struct row_key key = untimed->key;
+	struct row_key key = like->key;
 	struct aggregate_query_row *row = NULL;
 
 	for (key.source = TIMING_NONE + 1; !row && source_is_timed(key.source); key.source++)
 		row = keyed_find(&work->rows, &key);
-	return row;
+	return row == like ? NULL : row;
 }
 
 static void row_move_parts(struct aggregate_work *work, struct aggregate_query_row *from,
@@ -670,12 +670,11 @@ static void row_move_parts(struct aggregate_work *work, struct aggregate_query_r
 	from->first = POOL_NONE;
 }
 
-/* Operations without a time are counted beside their like that have one. */
-static bool work_fold_untimed(struct aggregate_work *work)
+/* Operations without a time, or with a worse clock's, are counted beside their like. */
+static bool work_fold_sources(struct aggregate_work *work)
 {
 	for (struct aggregate_query_row *row = NULL; (row = keyed_next(&work->rows, row));) {
-		struct aggregate_query_row *timed = source_is_timed(row->key.source) ?
-			NULL : row_timed(work, row);
+		struct aggregate_query_row *timed = row_timed(work, row);
 
 		if (timed)
 			row_move_parts(work, row, timed);
@@ -683,6 +682,13 @@ static bool work_fold_untimed(struct aggregate_work *work)
 			return false;
 	}
 	return true;
+}
+
+/* Are its times the row's?  Else it is counted alone. */
+static bool part_is_timed(const struct aggregate_work *work, const struct aggregate_query_row *row,
+			  const struct query_part *part)
+{
+	return aggregate_cell(work->agg, part->cell)->key.source == row->key.source;
 }
 
 /* Is it the first time that this is met in the row? */
@@ -715,8 +721,9 @@ static bool weigh_row(struct aggregate_work *work, struct aggregate_query_row *r
 
 	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
 		part = &work->parts.at[i];
-		row->inside_ns += part->sums->value[VALUE_EXEC].sum +
-				  part->sums->value[VALUE_BATCH].sum;
+		if (part_is_timed(work, row, part))
+			row->inside_ns += part->sums->value[VALUE_EXEC].sum +
+					  part->sums->value[VALUE_BATCH].sum;
 		row->bytes += part->sums->bytes;
 		if (!work->weighed[part->cell])
 			weigh_cell(work, row, aggregate_cell(work->agg, part->cell));
@@ -821,7 +828,10 @@ static bool row_make(struct aggregate_work *work, const struct aggregate_query_r
 
 	memset(work->h, 0, VALUE_END * sizeof(*work->h));
 	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts.at[i].next) {
-		sums_merge(&sums, work->h, work->parts.at[i].sums, &work->agg->chunks);
+		if (part_is_timed(work, row, &work->parts.at[i]))
+			sums_merge(&sums, work->h, work->parts.at[i].sums, &work->agg->chunks);
+		else
+			sums_merge_counts(&sums, work->parts.at[i].sums);
 		if (!hold_go_on(work->reader, MERGE_STEPS))
 			return false;
 	}
@@ -834,7 +844,7 @@ static int work_visit_rows(struct aggregate_work *work, aggregate_row_fn *visit,
 	struct aggregate_row out;
 
 	memset(&out, 0, sizeof(out));	/* rows may be compared as bytes */
-	if (!work_collect(work) || !work_fold_untimed(work) || !work_order_rows(work))
+	if (!work_collect(work) || !work_fold_sources(work) || !work_order_rows(work))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < work->order.n; i++) {
 		if (!row_make(work, work->order.at[i].row, &out))

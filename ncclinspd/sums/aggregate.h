@@ -59,9 +59,9 @@ struct aggregate_times {
 };
 
 /*
- * One row.  A key is meaningful if its bit is in `by`.  Rows are never mixed from
- * two timing sources; operations without any time are counted in the row of the
- * best source with the same keys.  A batch counts once, with all its bytes and its
+ * One row.  A key is meaningful if its bit is in `by`.  The times of a row are of
+ * one source, the best that there is with its keys; all other operations are counted in
+ * that row without a time.  A batch counts once, with all its bytes and its
  * time, in the row of its first member.  What is put together from sends and
  * receives is in rows by function only, since the parts are in all.
  */

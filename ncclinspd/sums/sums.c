@@ -174,14 +174,19 @@ static void value_merge(struct value_sums *to, struct histogram *h, const struct
 	histogram_merge_chunks(h, chunks, from->chunks);
 }
 
-void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
-		const struct pool *chunks)
+void sums_merge_counts(struct sums *to, const struct sums *from)
 {
 	to->ops += from->ops;
 	to->sized_ops += from->sized_ops;
 	to->bytes += from->bytes;
 	to->fused += from->fused;
 	to->derived += from->derived;
+}
+
+void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
+		const struct pool *chunks)
+{
+	sums_merge_counts(to, from);
 	to->timed_ops += from->timed_ops;
 	to->timed_bytes += from->timed_bytes;
 	to->timed_ns += from->timed_ns;

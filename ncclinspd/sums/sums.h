@@ -64,7 +64,10 @@ void sample_init(struct sample *sample, const struct op *op);
 /* Returns how many values are in no histogram, since there is no room. */
 uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *sample);
 
-/* Add `from` to `to`, and its histograms to `h`. */
+/* Add what was counted of `from`, and none of its times, to `to`. */
+void sums_merge_counts(struct sums *to, const struct sums *from);
+
+/* Add all of `from` to `to`, and its histograms to `h`. */
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
 		const struct pool *chunks);
 
