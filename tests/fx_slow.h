@@ -24,7 +24,7 @@ static inline void transfer_of(struct process *p, name_t comm, int32_t rank, int
 		.start = 1000, .stop = 1000 + 10 * (held + busy + 20), .steps = 10,
 		.bytes = 10 << 16, .busy = 10 * busy, .covered = 10 * (held + busy),
 	};
-	const struct transfers t = { p, p, 0, comm, NULL, &op, &sums };
+	const struct transfers t = { p, p, 0, comm, NULL, &op, &sums, 0 };
 
 	links_add(fx.links, &t, fx.now_ns);
 }

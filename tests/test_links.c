@@ -52,12 +52,18 @@ static struct nci_ev_proxy_sums make_sums(uint64_t held, uint64_t busy)
 	};
 }
 
+static void add_from(uint64_t data_ticks, const struct nci_ev_proxy_op *op,
+		     const struct nci_ev_proxy_sums *sums, uint64_t now_ns)
+{
+	const struct transfers t = { &here, &here, 0, "dp", NULL, op, sums, data_ticks };
+
+	links_add(links, &t, now_ns);
+}
+
 static void add(const struct nci_ev_proxy_op *op, const struct nci_ev_proxy_sums *sums,
 		uint64_t now_ns)
 {
-	const struct transfers t = { &here, &here, 0, "dp", NULL, op, sums };
-
-	links_add(links, &t, now_ns);
+	add_from(0, op, sums, now_ns);
 }
 
 static bool keep(const struct links_row *row, void *arg)
@@ -117,7 +123,7 @@ START_TEST(each_peer_channel_direction_and_communicator_is_a_link)
 	struct nci_ev_proxy_op op[] = {
 		make_op(true, 5, 2), make_op(true, 6, 2), make_op(true, 5, 3), make_op(false, 5, 2),
 	};
-	const struct transfers other = { &here, &here, 1, NULL, NULL, &op[0], NULL };
+	const struct transfers other = { &here, &here, 1, NULL, NULL, &op[0], NULL, 0 };
 
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < FX_COUNT(op); i++)
@@ -133,7 +139,7 @@ END_TEST
 START_TEST(what_an_old_release_does_not_tell_is_not_known)
 {
 	struct nci_ev_proxy_op op = make_op(true, 5, 2);
-	const struct transfers t = { &here, &here, 1, NULL, NULL, &op, NULL };
+	const struct transfers t = { &here, &here, 1, NULL, NULL, &op, NULL, 0 };
 
 	op.bytes = 0;
 	op.rank = op.peer = -1;
@@ -176,6 +182,26 @@ START_TEST(link_is_bound_by_what_takes_most_of_its_time)
 	ck_assert_str_eq(links_bound(&rows[0]), bounds[_i].send);
 	ck_assert_pstr_eq(links_bound(&rows[1]), bounds[_i].receive);
 	ck_assert_double_lt(rows[1].rate_gbs, 0);
+}
+END_TEST
+
+/* It is asked for data while its GPU computes: that says nothing of the link. */
+START_TEST(send_counts_from_its_first_data_on)
+{
+	struct nci_ev_proxy_op op[] = { make_op(true, 5, 2), make_op(false, 5, 2) };
+	struct nci_ev_proxy_sums sums = make_sums(10, 30);
+
+	for (int i = 0; i < 2; i++)
+		add_from(5055, &op[i], &sums, START);
+	ck_assert_int_eq(look(ALL, START + SECOND), 2);
+	ck_assert_uint_eq(rows[0].sums.active_ns, 45);
+	ck_assert_str_eq(links_bound(&rows[0]), "net");
+	ck_assert_uint_eq(rows[1].sums.active_ns, 100);
+	ck_assert_ptr_null(links_bound(&rows[1]));
+	add_from(5099, &op[0], &sums, START);	/* a lie: it was on the wire before */
+	add_from(9999, &op[0], &sums, START);
+	look(ALL, START + SECOND);
+	ck_assert_uint_eq(rows[0].sums.active_ns, 45 + 40 + 100);
 }
 END_TEST
 
@@ -305,7 +331,7 @@ START_TEST(who_claims_another_users_communicator_is_not_compared_with_its_links)
 	struct nci_ev_proxy_sums ours = make_sums(0, 80), theirs = make_sums(0, 10);
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
 	struct process stranger = here;
-	const struct transfers t = { &stranger, &stranger, 0, "dp", NULL, &op, &theirs };
+	const struct transfers t = { &stranger, &stranger, 0, "dp", NULL, &op, &theirs, 0 };
 
 	stranger.id = 3;
 	stranger.uid = 101;
@@ -320,7 +346,7 @@ END_TEST
 START_TEST(who_carries_out_a_transfer_is_told)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
-	const struct transfers t = { &here, &there, 0, "dp", NULL, &op, NULL };
+	const struct transfers t = { &here, &there, 0, "dp", NULL, &op, NULL, 0 };
 
 	add(&op, NULL, START);
 	links_add(links, &t, START);
@@ -509,6 +535,7 @@ int main(void)
 		FX_TEST(each_peer_channel_direction_and_communicator_is_a_link),
 		FX_TEST(what_an_old_release_does_not_tell_is_not_known),
 		FX_LOOP(link_is_bound_by_what_takes_most_of_its_time, 0, FX_COUNT(bounds)),
+		FX_TEST(send_counts_from_its_first_data_on),
 		FX_TEST(sums_that_cannot_be_true_are_refused_and_counted),
 		FX_TEST(last_minute_forgets_and_totals_do_not),
 		FX_TEST(trend_compares_the_last_minute_with_what_was_before),

@@ -62,15 +62,18 @@ static void give_transfer(bool folded, uint8_t channel)
 {
 	union fx_record op = fx_proxy(7 + channel, 0x99, 100, 9000), step;
 	union fx_record sums = fx_head(NCI_EV_PROXY_SUMS, 2, 50, 7 + channel, 0, 0);
+	struct nci_sums_times times;
 
 	sums.sums.cont = NCI_LINE_CONT;
 	fx_seed(5);
 	for (int i = 0; i < 12; i++) {
 		step = make_step(7 + channel, i, 200 + 90 * (uint64_t)i);
-		if (!i)
+		times = nci_sums_enter(&sums.sums, &step.step);
+		if (!i) {
 			sums.sums.start = step.step.start;
-		nci_sums_leave(&sums.sums, &step.step, nci_sums_enter(&sums.sums, &step.step),
-			       step.step.stop);
+			op.proxy.state_span[0] = nci_span(op.rec.start, times.covered);
+		}
+		nci_sums_leave(&sums.sums, &step.step, times, step.step.stop);
 		if (!folded)
 			fx_give(&fx, &fx.a, &step);
 	}

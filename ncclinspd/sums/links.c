@@ -138,6 +138,20 @@ static void add_points(struct fit *fit, const struct process *p,
 		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)), 1);
 }
 
+/*
+ * A send's transfers are begun long before its GPU computes what they carry: they count from
+ * the first data on.  A receive cannot tell when its sender had any.
+ */
+static uint64_t transfers_active(const struct transfers *t)
+{
+	const struct nci_ev_proxy_sums *s = t->sums;
+	uint64_t start = s->start;
+
+	if (t->op->form & NCI_FORM_SEND && t->data_ticks > start && t->data_ticks <= s->stop)
+		start = t->data_ticks;
+	return nci_sums_later(s->stop - start, s->covered);
+}
+
 static void make_sums(struct links_sums *sums, const struct transfers *t, bool times)
 {
 	const struct nci_ev_proxy_sums *s = t->sums;
@@ -154,7 +168,7 @@ static void make_sums(struct links_sums *sums, const struct transfers *t, bool t
 		sums->state_ns[i] = ticks_to_ns_of(p, s->ticks[i]);
 		sums->longest_ns[i] = ticks_to_ns_of(p, nci_span_ticks(s->longest[i]));
 	}
-	sums->active_ns = ticks_to_ns_of(p, nci_sums_later(s->stop - s->start, s->covered));
+	sums->active_ns = ticks_to_ns_of(p, transfers_active(t));
 	sums->held_ns = ticks_to_ns_of(p, s->covered - s->busy);
 	sums->busy_ns = ticks_to_ns_of(p, s->busy);
 	sums->repeats = s->repeats;

@@ -9,7 +9,7 @@
  *
  * What a link's time went into, with the states of nci_ev_proxy_sums:
  *
- *     first start                                              last stop
+ *     first start, of a send: first data                       last stop
  *        ├─────────────────────── active ───────────────────────┤
  *        │ nothing is ready │ ready, none on the wire │ on the wire │
  *        └───── idle ───────┴───────── held ──────────┴─── busy ────┘

@@ -251,6 +251,7 @@ struct transfers {
 	const struct op *parent;	/* the operation it is part of; NULL: not open (any more) */
 	const struct nci_ev_proxy_op *op;
 	const struct nci_ev_proxy_sums *sums;	/* NULL: no times are known */
+	uint64_t data_ticks;	/* its first step had its data, or it had come; 0: not told */
 };
 
 /* Sources of a duration, the best first.  Never mixed in one histogram. */

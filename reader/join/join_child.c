@@ -118,9 +118,17 @@ static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct 
 	return true;
 }
 
+/* The ProxyOp tells it where its steps left no records.  `steps` NULL, or 0: nobody does. */
+static uint64_t steps_first_data(const struct step_sums *steps, const struct nci_ev_proxy_op *c)
+{
+	if (!steps || !steps->sums.steps)
+		return 0;
+	return steps->data_ticks ?: c->start + nci_span_ticks(c->state_span[0]);
+}
+
 static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struct recon *r,
 		       const struct op *parent, const struct nci_ev_proxy_op *c,
-		       const struct nci_ev_proxy_sums *sums, uint64_t now_ns)
+		       const struct step_sums *steps, uint64_t now_ns)
 {
 	uint16_t comm = issuer == r ? c->comm : (uint16_t)nci_context_comm(c->origin);
 	const struct transfers t = {
@@ -130,7 +138,8 @@ static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struc
 		.comm_name = join_comm_name(rc, issuer, comm),
 		.parent = parent,
 		.op = c,
-		.sums = sums && sums->steps ? sums : NULL,
+		.sums = steps && steps->sums.steps ? &steps->sums : NULL,
+		.data_ticks = steps_first_data(steps, c),
 	};
 
 	if (rc->moved)
@@ -154,7 +163,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	}
 	item = child_parent(rc, issuer, c->parent, now_ns);
 	op = item == POOL_NONE ? NULL : &recon_op(issuer, item)->op;
-	tell_moved(rc, issuer, r, op, c, has_steps ? &steps.sums : NULL, now_ns);
+	tell_moved(rc, issuer, r, op, c, has_steps ? &steps : NULL, now_ns);
 	if (!op)
 		return;
 	rc->stats.foreign += issuer != r;
@@ -166,8 +175,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
 	if (has_steps && steps.sums.steps)
-		time_set_earliest(&op->proxy_start_ticks, steps.data_ticks ?:
-				  c->start + nci_span_ticks(c->state_span[0]));
+		time_set_earliest(&op->proxy_start_ticks, steps_first_data(&steps, c));
 	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
 		time_set_latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);

@@ -42,6 +42,8 @@ start_job starved "starve rank 2 by 50ms every 4"
 start_job channel "slow channel 1 rank 2 by 4x"
 named "a slow link is named" 18 link \
 	'.kind == "slow_peer" and .verdict == "LINK" and .ranks == [1] and .peer == 2'
+check "what it sends is bound by the network, however long its GPU computes" wait_until 5 api_is \
+	'peers?window=60s&comm=link&rank=1&direction=send' '.peers | length > 0 and all(.[]; .bound == "net")'
 named "a slow channel is told from a slow link" 5 channel \
 	'.kind == "slow_peer" and .verdict == "CHANNEL" and .ranks == [2] and .evidence.channel == 1'
 check "a progress thread without CPU is named" wait_until 25 api_is 'findings?active=true' \
