@@ -91,6 +91,7 @@ static void check_fit(json_t *row)
 	ck_assert(json_number_value(fx_at(row, "fit.rate_gbs")) == 10);
 	ck_assert(json_number_value(fx_at(row, "fit.r2")) == 1);
 	ck_assert_str_eq(fx_text(row, "fit.method"), "hull");
+	check_null(row, "fit.missing");
 	ck_assert_uint_eq(fx_number(row, "fit.points"), 3);
 	ck_assert_uint_eq(fx_number(row, "fit.sizes"), 3);
 }
@@ -107,6 +108,7 @@ START_TEST(a_link_shows_every_promised_field)
 	row = fx_at(a, "peers.0");
 	ck_assert_uint_eq(fx_number(row, "channel"), 1);	/* has much to catch up */
 	check_null(row, "fit.latency_ns");
+	ck_assert_str_eq(fx_text(row, "fit.missing"), "few_sizes");
 	ck_assert_uint_eq(fx_number(row, "fit.points"), 1);
 	json_decref(a);
 }
@@ -125,6 +127,7 @@ START_TEST(a_receive_tells_what_its_side_can_see)
 	check_null(row, "rate_gbs");
 	check_null(row, "excess_ns");
 	check_null(row, "fit.rate_gbs");
+	ck_assert_str_eq(fx_text(row, "fit.missing"), "no_times");
 	json_decref(a);
 }
 END_TEST

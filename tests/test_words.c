@@ -126,6 +126,9 @@ START_TEST(sources_faults_and_methods_are_explained)
 	for (int i = 0; i < FIT_METHOD_END; i++)
 		say(fit_method_text((enum fit_method)i));
 	compare("how the line of a link was found");
+	for (int i = FIT_FOUND + 1; i < FIT_OUTCOME_END; i++)
+		say(fit_outcome_text((enum fit_outcome)i));
+	compare("why a link has no line");
 }
 END_TEST
 

@@ -246,8 +246,18 @@ static const struct word bounds[] = {
 
 static const struct word methods[] = {
 	W("hull", "The lower hull of the times, at the mean size."),
-	W("least_squares", "Least squares through the least time of each size."),
+	W("least_squares", "Least squares through the low times of each size."),
 	W("theil_sen", "The median slope between pairs of sizes."),
+};
+
+static const struct word lineless[] = {
+	W("no_times", "No send that was timed found the network idle. Receives cannot tell, nor can NCCL "
+	  "before 2.27."),
+	W("few_sizes", "Fewer than three sizes of transfers."),
+	W("close_sizes", "The largest size is less than four times the smallest."),
+	W("no_line", "The times do not grow with the sizes along a line."),
+	W("too_fast", "The line would be ten times faster than the busy network: the progress thread saw "
+	  "transfers begin late."),
 };
 
 static const struct topic topics[] = {
@@ -271,6 +281,7 @@ static const struct topic topics[] = {
 	T("stamps_why", "what is wrong with a GPU stamp", stamps),
 	T("bound", "what takes the time of a link", bounds),
 	T("method", "how the line of a link was found", methods),
+	T("missing", "why a link has no line", lineless),
 #undef T
 };
 

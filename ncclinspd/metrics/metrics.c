@@ -299,7 +299,7 @@ static bool metrics_see_link(const struct links_row *link, void *arg)
 	if (link->rate_gbs >= 0)
 		row->v[PEER_RATE] = (isnan(row->v[PEER_RATE]) ? 0 : row->v[PEER_RATE]) +
 				    link->rate_gbs * 1e9;
-	if (link->who.send && links_line(link, &line) &&
+	if (link->who.send && links_line(link, &line) == FIT_FOUND &&
 	    !(row->v[PEER_LATENCY] <= line.latency_ns * 1e-9))
 		row->v[PEER_LATENCY] = line.latency_ns * 1e-9;
 	return true;

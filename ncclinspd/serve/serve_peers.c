@@ -49,7 +49,7 @@ static void peer_put_longest(const struct rows_writer *w, struct json *j, const 
 struct fit_row {
 	uint64_t latency_ns;
 	double rate_gbs, r2;
-	const char *method;
+	const char *method, *missing;
 	uint64_t points, sizes;
 };
 
@@ -63,8 +63,10 @@ static void peer_put_fit(const struct rows_writer *w, struct json *j, const void
 	struct fit_row f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1,
 			     .points = fit->n, .sizes = fit->sizes };
 	struct fit_line line;
+	enum fit_outcome outcome = links_line(row, &line);
 
-	if (links_line(row, &line)) {
+	f.missing = fit_outcome_text(outcome);
+	if (outcome == FIT_FOUND) {
 		f.latency_ns = (uint64_t)(line.latency_ns + 0.5);
 		f.rate_gbs = 1 / line.ns_per_byte;
 		f.r2 = line.r2;

@@ -135,7 +135,7 @@ static void add_points(struct fit *fit, const struct process *p,
 	int n = point[0].bytes == point[1].bytes ? 1 : 2;
 
 	for (int i = 0; i < n; i++)
-		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)), 1);
+		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)));
 }
 
 /*
@@ -598,9 +598,11 @@ static bool row_is_credible(const struct links_row *row, const struct fit_line *
 	return row->rate_gbs < 0 || bytes <= 10 * row->rate_gbs * ns;
 }
 
-bool links_line(const struct links_row *row, struct fit_line *line)
+enum fit_outcome links_line(const struct links_row *row, struct fit_line *line)
 {
-	return fit_line(&row->sums.fit, line) && row_is_credible(row, line);
+	enum fit_outcome outcome = fit_line(&row->sums.fit, line);
+
+	return outcome == FIT_FOUND && !row_is_credible(row, line) ? FIT_TOO_FAST : outcome;
 }
 
 const char *links_bound(const struct links_row *row)

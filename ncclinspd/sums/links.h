@@ -147,8 +147,8 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
  */
 const char *links_bound(const struct links_row *row);
 
-/* The line through its sends that found the wire idle; false: none that is credible. */
-bool links_line(const struct links_row *row, struct fit_line *line);
+/* The line through its sends that found the wire idle, if it is credible. */
+enum fit_outcome links_line(const struct links_row *row, struct fit_line *line);
 
 const struct links_stats *links_stats(const struct links *l);
 
