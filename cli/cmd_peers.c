@@ -14,8 +14,9 @@ int cmd_peers(struct cli *cli)
 		.dress = peers_dress,
 	};
 	char target[128];
-	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s",
-			    cli->window ? cli->window : "all");
+	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s&channels=%s",
+			    cli->window ? cli->window : "all",
+			    cli->by_channel ? "each" : "together");
 
 	if (cli->peer != CLI_ANY)
 		used += snprintf(target + used, sizeof(target) - (size_t)used, "&peer=%lld",

@@ -107,6 +107,8 @@ static const struct option_row options[] = {
 	  "the time looked back: 60s or all", link_windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
+	{ "by-channel", 0, OPTION_FLAG, offsetof(struct options, cli.by_channel), IN(PEERS), NULL,
+	  "a row for each channel of a link", NULL, 0, 0 },
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns),
 	  IN(LEVEL) | IN(TRACE) | IN(EXPORT), "SECONDS",
 	  "for so long (level, export: for good; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },

@@ -136,6 +136,42 @@ START_TEST(each_peer_channel_direction_and_communicator_is_a_link)
 }
 END_TEST
 
+START_TEST(channels_of_a_link_may_be_one_row)
+{
+	const struct links_query query = { .windows = ALL | LATELY, .all_users = true,
+					   .together = true };
+	struct nci_ev_proxy_op op[] = {
+		make_op(true, 6, 2), make_op(true, 5, 2), make_op(true, 5, 3), make_op(true, 5, 0),
+		make_op(false, 5, 2),
+	};
+
+	for (int i = 0; i < FX_COUNT(op); i++) {
+		struct nci_ev_proxy_sums sums = make_sums((uint64_t)(i == 2 ? 40 : 10), 50);
+
+		add(&op[i], &sums, START + (uint64_t)i * SECOND);
+	}
+	nrows = 0;
+	ck_assert_int_eq(links_visit(links, &query, START + 10 * SECOND, keep, NULL), 6);
+	for (int i = 0; i < 6; i += 3) {
+		ck_assert_int_eq(rows[i].who.peer, 5);
+		ck_assert(rows[i].who.send);
+		ck_assert_uint_eq(rows[i].channels, 3);
+		ck_assert_uint_eq(rows[i].sums.ops, 3);
+		ck_assert_uint_eq(rows[i].sums.bytes, 12000);
+		ck_assert_uint_eq(rows[i].sums.held_ns, 60);
+		ck_assert_uint_eq(rows[i].sums.longest_ns[2], 30);
+		ck_assert_uint_eq(rows[i].excess_ns, 40);
+		ck_assert(fabs(rows[i].rate_gbs - 3 * 80) < 1e-9);
+		ck_assert_int_eq(rows[i + 1].who.peer, 6);
+		ck_assert_uint_eq(rows[i + 1].channels, 1);
+		ck_assert_uint_eq(rows[i + 1].excess_ns, 10);
+		ck_assert(!rows[i + 2].who.send);
+	}
+	ck_assert_uint_eq(rows[3].window_ns, 9 * SECOND);	/* since the first was used */
+	ck_assert_int_eq(look(ALL, START + 10 * SECOND), 5);
+}
+END_TEST
+
 START_TEST(what_an_old_release_does_not_tell_is_not_known)
 {
 	struct nci_ev_proxy_op op = make_op(true, 5, 2);
@@ -533,6 +569,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(link_adds_up_its_operations),
 		FX_TEST(each_peer_channel_direction_and_communicator_is_a_link),
+		FX_TEST(channels_of_a_link_may_be_one_row),
 		FX_TEST(what_an_old_release_does_not_tell_is_not_known),
 		FX_LOOP(link_is_bound_by_what_takes_most_of_its_time, 0, FX_COUNT(bounds)),
 		FX_TEST(send_counts_from_its_first_data_on),

@@ -110,6 +110,13 @@ START_TEST(a_link_shows_every_promised_field)
 	check_null(row, "fit.latency_ns");
 	ck_assert_str_eq(fx_text(row, "fit.missing"), "few_sizes");
 	ck_assert_uint_eq(fx_number(row, "fit.points"), 1);
+	ck_assert_uint_eq(fx_number(row, "channels"), 1);
+	json_decref(a);
+	a = fx_get("/v1/peers?rank=3&direction=send&channels=together", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "peers")), 1);
+	check_null(fx_at(a, "peers.0"), "channel");
+	ck_assert_uint_eq(fx_number(fx_at(a, "peers.0"), "channels"), 2);
+	ck_assert_uint_eq(fx_number(fx_at(a, "peers.0"), "fit.points"), 4);
 	json_decref(a);
 }
 END_TEST

@@ -72,6 +72,7 @@ struct cli {
 	const char *at;		/* the moment whose files to take, not the newest ones; or NULL */
 	const char *window;
 	bool by_rank;
+	bool by_channel;
 	bool all;		/* include what is over */
 	bool readonly;		/* top: without keys that change anything */
 	uint64_t for_ns;	/* time for which a level is wanted; 0: for good */

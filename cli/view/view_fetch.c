@@ -213,7 +213,7 @@ static int ask_summary(struct look *look, enum view_question question, const cha
 
 static int ask_peers(struct look *look)
 {
-	char target[TARGET] = "/v1/peers?window=60s";
+	char target[TARGET] = "/v1/peers?window=60s&channels=together";
 
 	if (!look->want->whole)
 		target_add_fields(target, PEERS_FIELDS, VIEW_PEERS);

@@ -51,7 +51,8 @@ static const struct route {
 	  .params = PARAM_BIT(WINDOW) | PARAM_BIT(BY) },
 	{ "/v1/peers", .open = serve_peers, .tables = peer_tables,
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
-		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) },
+		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) |
+		    PARAM_BIT(CHANNELS) },
 	{ "/v1/inflight", .fill = serve_inflight, .tables = inflight_tables,
 	  .params = PARAM_BIT(OLDER_THAN_NS) | PARAM_BIT(LIMIT) },
 	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,

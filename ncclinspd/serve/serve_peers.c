@@ -126,6 +126,7 @@ int serve_take_peers(struct request *r, struct sent_listing *l)
 	struct serve *s = r->serve;
 	struct links_query query = {
 		.windows = r->query.link_windows,
+		.together = r->query.together,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
 		.meanwhile = peers_meanwhile,

@@ -197,6 +197,11 @@ static bool query_read_direction(struct query *q, const char *text)
 	return query_read_either(text, "recv", "send", &q->send);
 }
 
+static bool query_read_channels(struct query *q, const char *text)
+{
+	return query_read_either(text, "each", "together", &q->together);
+}
+
 static bool query_read_fields(struct query *q, const char *text)
 {
 	q->fields = text;
@@ -232,6 +237,7 @@ static const struct {
 	[PARAM_ONE_WINDOW] = { "window", read_one_window, "1s, 10s, 60s or all" },
 	[PARAM_PEER] = { "peer", query_read_peer, "a rank: a whole number from 0" },
 	[PARAM_DIRECTION] = { "direction", query_read_direction, "send or recv" },
+	[PARAM_CHANNELS] = { "channels", query_read_channels, "each or together" },
 	[PARAM_FIELDS] = { "fields", query_read_fields, "a list of names of a row's members" },
 };
 _Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");

@@ -32,6 +32,7 @@
 	X(ONE_WINDOW,    window)	\
 	X(PEER,          peer)		\
 	X(DIRECTION,     direction)	\
+	X(CHANNELS,      channels)	\
 	X(FIELDS,        fields)
 
 enum serve_param {
@@ -73,6 +74,7 @@ struct query {
 	uint32_t link_windows;		/* bits: 1 << enum links_window */
 	int32_t peer;			/* UNKNOWN_I32: all */
 	int send;			/* true, false or QUERY_ANY */
+	int together;			/* true: all channels of a link in one row */
 	const char *fields;		/* text as it was given, the request's; NULL: all */
 };
 

@@ -6,6 +6,7 @@
 #include "ncclinspd/sums/links.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,20 +309,25 @@ static bool slice_is_recent(const struct link_slice *slice, uint64_t now_ns)
 	return slice->period && slice->period + LINKS_SLICES > now_ns / LINKS_SLICE_NS + 1;
 }
 
+typedef void add_fn(struct links_sums *to, const struct links_sums *from);
+
 /*
- * Gathers the sums of one window; `add` is links_add_up or links_merge.  False: there was
- * nothing.
+ * Gathers the sums of one window, of n of these; `add` is links_add_up or links_merge.
+ * False: there was nothing.
  */
-static bool link_gather(const struct link *link, enum links_window window, uint64_t now_ns,
-			void (*add)(struct links_sums *to, const struct links_sums *from),
-			struct links_sums *sums)
+static bool candidates_gather(const struct candidate *c, size_t n, enum links_window window,
+			      uint64_t now_ns, add_fn *add, struct links_sums *sums)
 {
 	memset(sums, 0, sizeof(*sums));
-	if (window == LINKS_ALL)
-		add(sums, &link->sums);
-	for (int i = 0; window == LINKS_60S && i < LINKS_SLICES; i++)
-		if (slice_is_recent(&link->slice[i], now_ns))
-			add(sums, &link->slice[i].sums);
+	for (const struct candidate *end = c + n; c < end; c++) {
+		const struct link *link = c->link;
+
+		if (window == LINKS_ALL)
+			add(sums, &link->sums);
+		for (int i = 0; window == LINKS_60S && i < LINKS_SLICES; i++)
+			if (slice_is_recent(&link->slice[i], now_ns))
+				add(sums, &link->slice[i].sums);
+	}
 	return sums->ops;
 }
 
@@ -333,20 +339,20 @@ static double rate_of(const struct links_who *who, const struct links_sums *sums
 }
 
 /* The minute is part of all the time, and is taken out of it: an old link would hide it else. */
-static double trend_of(const struct link *link, uint64_t now_ns)
+static double candidates_trend(const struct candidate *c, size_t n, uint64_t now_ns)
 {
 	struct links_sums lately, before;
 	double rate, usual;
 
-	link_gather(link, LINKS_60S, now_ns, links_add_up, &lately);
-	link_gather(link, LINKS_ALL, now_ns, links_add_up, &before);
+	candidates_gather(c, n, LINKS_60S, now_ns, links_add_up, &lately);
+	candidates_gather(c, n, LINKS_ALL, now_ns, links_add_up, &before);
 	if (lately.timed_steps < TREND_STEPS || before.timed_steps < TREND_STEPS ||
 	    before.timed_steps - TREND_STEPS < lately.timed_steps)
 		return -1;
 	before.timed_bytes -= lately.timed_bytes;
 	before.busy_ns -= lately.busy_ns;
-	rate = rate_of(&link->who, &lately);
-	usual = rate_of(&link->who, &before);
+	rate = rate_of(&c->link->who, &lately);
+	usual = rate_of(&c->link->who, &before);
 	return rate >= 0 && usual > 0 ? rate / usual : -1;
 }
 
@@ -377,15 +383,31 @@ static uint64_t who_comm_id(const struct links *l, const struct links_who *who)
 	return index_hash(l->table.config.seed, key, sizeof(key));
 }
 
+/* Channels of one link are equal. */
+static int links_compare(const struct link *a, const struct link *b)
+{
+	struct link_key x = a->key, y = b->key;
+
+	x.channel = y.channel = 0;
+	return memcmp(&x, &y, sizeof(x));
+}
+
+static int candidates_by_link(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	int r = links_compare(x->link, y->link);
+
+	return r ? r : numbers_compare(x->link->key.channel, y->link->key.channel);
+}
+
 static int candidates_by_excess(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 	int r = numbers_compare(y->excess_ns, x->excess_ns);
 
-	if (r)
-		return r;
-	r = numbers_compare(y->wait_ns, x->wait_ns);
-	return r ? r : x->link < y->link ? -1 : x->link > y->link;
+	if (!r)
+		r = numbers_compare(y->wait_ns, x->wait_ns);
+	return r ? r : candidates_by_link(a, b);
 }
 
 /* A query under way. */
@@ -444,7 +466,7 @@ static bool compare_links(struct links_work *w, struct candidate *c, size_t n)
 		unknown++;
 	median = unknown < n ? c[unknown + (n - unknown) / 2].rate_gbs : 0;
 	for (size_t i = unknown; i < n; i++) {
-		link_gather(c[i].link, w->window, w->now_ns, links_add_up, &sums);
+		candidates_gather(&c[i], 1, w->window, w->now_ns, links_add_up, &sums);
 		c[i].excess_ns = (double)sums.held_ns;
 		if (c[i].rate_gbs < median)
 			c[i].excess_ns += (double)sums.busy_ns * (1 - c[i].rate_gbs / median);
@@ -458,6 +480,7 @@ static bool find_candidates(struct links_work *w)
 {
 	const struct links *l = w->links;
 	struct links_sums sums;
+	struct candidate c;
 
 	w->c.n = 0;
 	for (const struct link *link = NULL; (link = keyed_next(&l->table, link));) {
@@ -465,17 +488,51 @@ static bool find_candidates(struct links_work *w)
 			return false;
 		if (!w->query->all_users && link->who.uid != w->query->uid)
 			continue;
-		if (!link_gather(link, w->window, w->now_ns, links_add_up, &sums))
-			continue;
-		*list_must_add(&w->c) = (struct candidate){
+		c = (struct candidate){
 			.link = link,
 			.comm = who_comm_id(l, &link->who),
-			.rate_gbs = rate_of(&link->who, &sums),
 			.excess_ns = -1,
-			.wait_ns = (double)sums.state_ns[0],
 		};
+		if (!candidates_gather(&c, 1, w->window, w->now_ns, links_add_up, &sums))
+			continue;
+		c.rate_gbs = rate_of(&link->who, &sums);
+		c.wait_ns = (double)sums.state_ns[0];
+		*list_must_add(&w->c) = c;
 	}
 	return hold_breathe(&w->reader);
+}
+
+/* The place behind what is one row with the one at i. */
+static size_t row_end(const struct links_work *w, size_t i)
+{
+	size_t end = i + 1;
+
+	while (w->query->together && end < w->c.n &&
+	       !links_compare(w->c.at[i].link, w->c.at[end].link))
+		end++;
+	return end;
+}
+
+/* What a link's worst channel lost is what all of them are ordered by. */
+static bool candidates_level(struct links_work *w)
+{
+	struct candidate *c = w->c.at;
+	size_t end;
+
+	if (!candidates_sort(w, candidates_by_link))
+		return false;
+	for (size_t i = 0; i < w->c.n; i = end) {
+		end = row_end(w, i);
+		for (size_t k = i + 1; k < end; k++) {
+			c[i].excess_ns = fmax(c[i].excess_ns, c[k].excess_ns);
+			c[i].wait_ns = fmax(c[i].wait_ns, c[k].wait_ns);
+		}
+		for (size_t k = i + 1; k < end; k++) {
+			c[k].excess_ns = c[i].excess_ns;
+			c[k].wait_ns = c[i].wait_ns;
+		}
+	}
+	return true;
 }
 
 static bool rank_candidates(struct links_work *w)
@@ -491,7 +548,8 @@ static bool rank_candidates(struct links_work *w)
 		if (!compare_links(w, &c[i], end - i))
 			return false;
 	}
-	return candidates_sort(w, candidates_by_excess);
+	return (!w->query->together || candidates_level(w)) &&
+	       candidates_sort(w, candidates_by_excess);
 }
 
 static uint64_t window_ns(const struct links *l, const struct link *link,
@@ -524,39 +582,52 @@ void links_last(const struct links *l, struct links_row *row)
 	row->window = LINKS_ALL;
 	row->window_ns = 0;
 	row->who = l->last.who;
+	row->channels = 1;
 	memcpy(&row->sums, &l->last.sums, offsetof(struct links_sums, fit));
 	row->rate_gbs = row->trend = -1;
 	row->excess_ns = UNKNOWN_U64;
 	forget_untold(&row->sums);
 }
 
-static void candidate_make_row(const struct links_work *w, const struct candidate *c,
-			       struct links_row *row)
+static void candidates_make_row(const struct links_work *w, const struct candidate *c, size_t n,
+				struct links_row *row)
 {
 	row->window = w->window;
-	row->window_ns = window_ns(w->links, c->link, w->window, w->now_ns);
+	row->window_ns = 0;
 	row->who = c->link->who;
-	link_gather(c->link, w->window, w->now_ns, links_merge, &row->sums);
+	row->channels = (uint32_t)n;
+	candidates_gather(c, n, w->window, w->now_ns, links_merge, &row->sums);
 	forget_untold(&row->sums);
 	row->rate_gbs = c->rate_gbs;
-	row->trend = trend_of(c->link, w->now_ns);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t ns = window_ns(w->links, c[i].link, w->window, w->now_ns);
+
+		if (ns > row->window_ns)
+			row->window_ns = ns;
+		if (i && c[i].rate_gbs >= 0)
+			row->rate_gbs = fmax(row->rate_gbs, 0) + c[i].rate_gbs;
+	}
+	row->trend = candidates_trend(c, n, w->now_ns);
 	row->excess_ns = c->excess_ns < 0 ? UNKNOWN_U64 : (uint64_t)c->excess_ns;
 }
 
 static int links_visit_window(struct links_work *w, links_row_fn *visit, void *arg)
 {
 	struct links_row row;
+	size_t end;
+	int rows = 0;
 
 	if (!find_candidates(w) || !rank_candidates(w))
 		return -EAGAIN;
-	for (size_t i = 0; i < w->c.n; i++) {
-		candidate_make_row(w, &w->c.at[i], &row);
+	for (size_t i = 0; i < w->c.n; i = end, rows++) {
+		end = row_end(w, i);
+		candidates_make_row(w, &w->c.at[i], end - i, &row);
 		if (!visit(&row, arg))
 			return -ENOMEM;
-		if (!hold_go_on(&w->reader, 1))
+		if (!hold_go_on(&w->reader, (uint32_t)(end - i)))
 			return -EAGAIN;
 	}
-	return (int)w->c.n;
+	return rows;
 }
 
 int links_visit(struct links *l, const struct links_query *query, uint64_t now_ns,

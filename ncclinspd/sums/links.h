@@ -73,12 +73,14 @@ struct links_row {
 	enum links_window window;
 	uint64_t window_ns;	/* time that the figures cover */
 	struct links_who who;
+	uint32_t channels;	/* in this row; of several, who.channel is any of them */
 	struct links_sums sums;
 	double rate_gbs;	/* sends: bytes over the time that the wire was busy; < 0 */
 	double trend;		/* rate of the last minute over that before it; < 0 */
 	/*
 	 * Time for which data was ready, and waited for the peer or moved slower than on
-	 * the communicator's median link; UNKNOWN_U64: not known, or no send.
+	 * the communicator's median link; UNKNOWN_U64: not known, or no send.  Of several
+	 * channels: the longest.
 	 */
 	uint64_t excess_ns;
 };
@@ -99,6 +101,7 @@ struct links_stats {
 
 struct links_query {
 	uint32_t windows;	/* bits: 1 << enum links_window */
+	bool together;		/* all channels of a link in one row: sums and rates are added */
 	bool all_users;
 	uid_t uid;		/* unless all_users */
 	/*

@@ -104,7 +104,14 @@ check "a newer NCCL through API version 2: bytes are not known either" \
 
 check "the table names the worst link first" eval \
 	'"$I" peers --direction send >"$T/out" && sed -n 2p "$T/out" | grep -Eq "^world[:0-9a-f]* +0 +send +1 .* peer$"'
-check "json is what the API answered" eval 'diff <("$I" peers -o json | timeless) <(api peers | timeless)'
+check "json is what the API answered" eval \
+	'diff <("$I" peers --by-channel -o json | timeless) <(api peers | timeless)'
+check "a link is one row, whose bytes are those of all its channels" eval \
+	'"$I" peers -o json | jq -e --argjson each "$(api peers)" "
+		def link: [.pid, .proxy_pid, .comm_id, .rank, .peer, .direction];
+		(.peers | map([link, .channels, .bytes])) as \$links | any(\$links[]; .[1] > 1) and
+		(\$links | sort) == (\$each.peers | group_by(link) |
+			map([(.[0] | link), length, (map(.bytes) | if all(. == null) then null else add end)]) | sort)"'
 check "csv has as many fields in each line" \
 	eval '[ "$("$I" peers -o csv | awk -F, "{print NF}" | sort -u | wc -l)" -eq 1 ]'
 check "a rank and its peer can be asked for" \
