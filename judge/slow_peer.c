@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/stat.h"
+
 #define LEAST_STEPS	20	/* steps of a link, to be compared */
 #define FEW_LINKS	3	/* fewer, and one of them has to be worse to be called slow */
-#define EXPLAINED	0.5	/* part of what it costs */
+#define EXPLAINED	0.33	/* part of what it costs; kernels show half of the absences */
+#define USUAL		0.25	/* quantile: half of the threads may be the ones that suffer */
 
 /* Limits to begin and to go on: times slower, and the part of the time that it costs. */
 static const struct slow_limits {
@@ -267,7 +270,7 @@ static bool group_judge(const struct slow_group *g, const struct delay_hot *hot,
 		.begins = hot_is_beyond(&begin, g, hot->ratio, share), .share = share,
 		.rate_gbs = (double)worst->bytes / link_ns(worst, g->aspect),
 		.median_gbs = 1 / g->median, .links = g->n, .siblings = g->siblings,
-		.window_ns = g->window_ns,
+		.window_ns = g->window_ns, .away_rank = UNKNOWN_I32,
 	};
 	p->hot.from = worst->rank;
 	p->hot.to = worst->peer;
@@ -288,7 +291,12 @@ int slow_peer_find(const struct slow_link *links, uint32_t n, enum slow_peer_asp
 	return found < 0 ? found : kept;
 }
 
-bool slow_peer_is_explained(const struct slow_peer *p, double away_share)
+bool slow_peer_is_explained(const struct slow_peer *p, double away_share, double usual_share)
 {
-	return away_share >= EXPLAINED * p->share;
+	return away_share - usual_share >= EXPLAINED * p->share;
+}
+
+double slow_links_usual_away(double *shares, uint32_t n)
+{
+	return n ? stat_quantile(shares, n, USUAL) : 0;
 }

@@ -81,6 +81,9 @@ struct slow_peer {
 	uint32_t links;		/* links that were compared */
 	bool siblings;		/* they are of several communicators, one of each */
 	uint64_t window_ns;	/* the time that they are of */
+	/* set by those who know: the progress thread at its ends that lacked a CPU for longest */
+	double away;		/* the part of the time for which it did */
+	int32_t away_rank;	/* its rank; UNKNOWN_I32: of no end, or not known */
 };
 
 #define SLOW_PEERS	8	/* told of one group */
@@ -92,8 +95,14 @@ struct slow_peer {
 int slow_peer_find(const struct slow_link *links, uint32_t n, enum slow_peer_aspect aspect,
 		   bool siblings, uint64_t window_ns, struct slow_peer *out);
 
-/* Does that cost as little as a thread that was away for that share of the time explains? */
-bool slow_peer_is_explained(const struct slow_peer *p, double away_share);
+/*
+ * Does it cost as little as a thread at its ends explains that was away for that share of the
+ * time?  What is usual of the links that it was compared with made them slower as well.
+ */
+bool slow_peer_is_explained(const struct slow_peer *p, double away_share, double usual_share);
+
+/* What is usual: most of them were away for longer.  The shares are sorted. */
+double slow_links_usual_away(double *shares, uint32_t n);
 
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size);
 

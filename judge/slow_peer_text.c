@@ -6,6 +6,9 @@
 
 #include "util/phrase.h"
 
+#define LACKS		0.01	/* part of the time without a CPU that is worth a word, */
+#define LACKS_OF_SHARE	0.1	/* and of what the link costs */
+
 /* Rows by enum delay_where. */
 static const char *const actions[] = {
 	[DELAY_CHANNEL] = "see the NIC that NCCL gave this channel: its port counters, its rail",
@@ -60,6 +63,23 @@ static void say_subject(struct phrase *text, const struct slow_peer *p)
 		add_receiver(text, p);
 }
 
+/* Enough to be why, or a part of it: then nobody is sent to look at cables. */
+static bool slow_peer_lacks_cpu(const struct slow_peer *p)
+{
+	return p->away >= LACKS && p->away >= LACKS_OF_SHARE * p->share;
+}
+
+static void add_cpu(struct phrase *text, const struct slow_peer *p)
+{
+	phrase_add(text, "; the progress thread of ");
+	if (p->away_rank == UNKNOWN_I32)
+		phrase_add(text, "a rank here");
+	else
+		phrase_add(text, "rank %" PRId32, p->away_rank);
+	phrase_add(text, " got no CPU for %.0f %% of the time, which makes transfers look slow: "
+		   "give it CPUs, then look again", 100 * p->away);
+}
+
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 {
 	const struct delay_hot *hot = &p->hot;
@@ -77,7 +97,9 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 		   p->median_gbs, 100 * p->share);
 	if (hot->where == DELAY_LINK && !by_room)
 		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
-	if (by_room)
+	if (slow_peer_lacks_cpu(p))
+		add_cpu(&phrase, p);
+	else if (by_room)
 		phrase_add(&phrase, "; that rank comes late, its GPU does not take the data, or "
 			   "its proxy thread does not run: ask the daemon of its node");
 	else

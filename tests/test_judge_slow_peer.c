@@ -91,10 +91,30 @@ START_TEST(link_may_go_on_with_less_than_it_begins_with)
 	links.at[2].busy_ns = 140 * MS;		/* 1.4 times */
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	ck_assert(!slow[0].begins);
-	ck_assert(slow_peer_is_explained(&slow[0], slow[0].share / 2));
-	ck_assert(!slow_peer_is_explained(&slow[0], slow[0].share / 3));
+	ck_assert(slow_peer_is_explained(&slow[0], slow[0].share / 2.5, 0));
+	ck_assert(!slow_peer_is_explained(&slow[0], slow[0].share / 4, 0));
 	links.at[2].busy_ns = 120 * MS;
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 0);
+}
+END_TEST
+
+START_TEST(no_cable_is_blamed_where_a_cpu_is_short)
+{
+	double shares[] = { 0.12, 0, 0.12, 0 }, all[] = { 0.12, 0.1, 0.11, 0.14 };
+
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	ck_assert(slow_peer_is_explained(&slow[0], 0.12, slow_links_usual_away(shares, RANKS)));
+	ck_assert(!slow_peer_is_explained(&slow[0], 0.14, slow_links_usual_away(all, RANKS)));
+	slow[0].away = 0.14;
+	slow[0].away_rank = 3;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; the progress thread of rank 3 got no CPU for 14 % of "
+				     "the time, which makes transfers look slow: give it CPUs, "
+				     "then look again"));
+	ck_assert_ptr_null(strstr(text, "cable"));
+	slow[0].away = 0.005;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "cable"));
 }
 END_TEST
 
@@ -174,6 +194,7 @@ int main(void)
 		FX_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes),
 		FX_TEST(end_whose_links_are_all_slow_is_named_instead_of_them),
 		FX_TEST(link_may_go_on_with_less_than_it_begins_with),
+		FX_TEST(no_cable_is_blamed_where_a_cpu_is_short),
 		FX_TEST(waiting_for_room_is_the_receivers),
 		FX_TEST(only_like_is_compared_with_like),
 		FX_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job),

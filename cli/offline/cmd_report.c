@@ -6,6 +6,7 @@
  * found themselves.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,8 +362,12 @@ static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 	char text[1024];
 	json_t *row;
 
-	if (slow_peer_is_explained(p, told_starved(t, comm_rank_row(comm, worst.rank))) ||
-	    slow_peer_is_explained(p, told_starved(t, comm_rank_row(comm, worst.peer))))
+	double away[] = { told_starved(t, comm_rank_row(comm, worst.rank)),
+			  told_starved(t, comm_rank_row(comm, worst.peer)) };
+
+	said.away = fmax(away[0], away[1]);
+	said.away_rank = away[1] > away[0] ? worst.peer : worst.rank;
+	if (slow_peer_is_explained(p, said.away, 0))
 		return;
 	worst.peer_host = member_text(comm_rank_row(comm, worst.peer), "host", NULL);
 	said.worst = &worst;

@@ -162,6 +162,9 @@ bool died_tell_waiting(struct diagnose *dg, uint64_t process_id, const char *wai
 /* The part of wall time for which that process's progress threads were away, lately. */
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns);
 
+/* The part of its time for which one of them could have run and got no CPU; < 0: not known. */
+double proxy_cpu_share(const struct process *process, uint64_t now_ns);
+
 /* The median time of the process's iterations, in ns; 0: it has none that are known. */
 uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id);
 

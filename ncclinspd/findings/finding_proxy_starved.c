@@ -145,6 +145,13 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 	return starved_share(&sum, window_ns);
 }
 
+double proxy_cpu_share(const struct process *process, uint64_t now_ns)
+{
+	struct cpuwait_sums sums;
+
+	return cpu_share_of(process->cpuwait, now_ns, &sums);
+}
+
 /* ---- the finding --------------------------------------------------------------- */
 
 /* All processes of this node; row[i] is of list[i]. */

@@ -8,6 +8,7 @@
  * the progress thread is starved, that is the finding (finding_proxy_starved.c).  Hiccups
  * pass: it has to be so in CONFIRMED intervals one after another.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -190,26 +191,71 @@ static bool link_is_rank(const struct slow_link *l, const struct process *p, int
 	return p->uid == l->user && jobs_comm(p, l->comm_id, rank);
 }
 
+/* What threads here lacked: parts of the time, the largest. */
+struct link_threads {
+	double away;		/* as kernels tell, which were seen late */
+	double lacks;		/* the same, or as the kernel tells, which gave no CPU */
+	int32_t rank;		/* whose that was */
+};
+
 /*
- * Does what a thread here was away for explain it?  What a receiver has no room for may be
- * held up by any thread of the communicator; else it is the one at either end.
+ * The threads at both ends.  What a receiver has no room for may be held up by any thread of
+ * the communicator.
  */
-static bool slow_peer_is_starved(const struct slow_peer_context *s, const struct slow_peer *p)
+static struct link_threads link_find_threads(const struct slow_peer_context *s,
+					     const struct slow_link *l, bool any)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
-	const struct slow_link *l = p->worst;
+	struct link_threads found = { .rank = UNKNOWN_I32 };
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++) {
-		bool any = p->aspect == SLOW_PEER_ROOM && link_is_rank(l, list[i], UNKNOWN_I32);
+		bool sends = link_is_rank(l, list[i], l->rank);
+		bool receives = link_is_rank(l, list[i], l->peer);
+		double away, lacks;
 
-		if ((any || link_is_rank(l, list[i], l->rank) ||
-		     link_is_rank(l, list[i], l->peer)) &&
-		    slow_peer_is_explained(p, proxy_starved_share(s->dg, list[i]->id, s->now_ns)))
-			return true;
+		if (!sends && !receives && !(any && link_is_rank(l, list[i], UNKNOWN_I32)))
+			continue;
+		away = proxy_starved_share(s->dg, list[i]->id, s->now_ns);
+		lacks = fmax(away, proxy_cpu_share(list[i], s->now_ns));
+		found.away = fmax(found.away, away);
+		if (lacks <= found.lacks)
+			continue;
+		found.lacks = lacks;
+		found.rank = sends ? l->rank : receives ? l->peer : UNKNOWN_I32;
 	}
-	return false;
+	return found;
+}
+
+/* What is usual of the threads of these links. */
+static double links_usual_away(const struct slow_peer_context *s, const struct slow_link *links,
+			       uint32_t n)
+{
+	double *shares = malloc(n * sizeof(*shares)), usual;
+
+	if (!shares)
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		shares[i] = link_find_threads(s, &links[i], false).away;
+	usual = slow_links_usual_away(shares, n);
+	free(shares);
+	return usual;
+}
+
+/* Does what a thread here was away for, beyond all others, explain it?  Sets p->away. */
+static bool slow_peer_is_starved(const struct slow_peer_context *s, struct slow_peer *p,
+				 const struct slow_link *links, uint32_t n)
+{
+	bool any = p->aspect == SLOW_PEER_ROOM;
+	struct link_threads threads = link_find_threads(s, p->worst, any);
+	double usual = 0;
+
+	p->away = threads.lacks;
+	p->away_rank = threads.rank;
+	if (!any && slow_peer_is_explained(p, threads.away, 0))
+		usual = links_usual_away(s, links, n);
+	return slow_peer_is_explained(p, threads.away, usual);
 }
 
 /* Is the receiver on this node?  Its own proxies and its lateness then tell more. */
@@ -255,12 +301,13 @@ static void slow_peer_report(const struct slow_peer_context *s, const struct slo
 }
 
 /* True: it is slow, told or not yet. */
-static bool slow_peer_judge(const struct slow_peer_context *s, const struct slow_peer *p)
+static bool slow_peer_judge(const struct slow_peer_context *s, struct slow_peer *p,
+			    const struct slow_link *links, uint32_t n)
 {
 	uint64_t key = slow_peer_key(p), since_ns;
 
 	if ((p->aspect == SLOW_PEER_ROOM && link_peer_is_here(s, p->worst)) ||
-	    slow_peer_is_starved(s, p))
+	    slow_peer_is_starved(s, p, links, n))
 		return false;
 	if (!p->begins)
 		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
@@ -279,7 +326,7 @@ static int look_at_aspect(const struct slow_peer_context *s, const struct slow_l
 	int found = slow_peer_find(links, n, aspect, siblings, s->window_ns, slow), told = 0;
 
 	for (int i = 0; i < found; i++)
-		told += slow_peer_judge(s, &slow[i]);
+		told += slow_peer_judge(s, &slow[i], links, n);
 	return told;
 }
 

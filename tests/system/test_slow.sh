@@ -39,6 +39,7 @@ named() {
 start_job even
 start_job link "slow link 1 to 2 by 4x"
 start_job starved "starve rank 2 by 50ms every 4"
+start_job short "slow link 1 to 2 by 4x" "starve rank "{0..3}" by 60ms every 8"
 start_job channel "slow channel 1 rank 2 by 4x"
 named "a slow link is named" 18 link \
 	'.kind == "slow_peer" and .verdict == "LINK" and .ranks == [1] and .peer == 2'
@@ -48,6 +49,13 @@ named "a slow channel is told from a slow link" 5 channel \
 	'.kind == "slow_peer" and .verdict == "CHANNEL" and .ranks == [2] and .evidence.channel == 1'
 check "a progress thread without CPU is named" wait_until 25 api_is 'findings?active=true' \
 	'.findings | map(select(.kind == "proxy_starved" and .ranks[0] == 2)) | length > 0'
+check "no link of a thread without CPU is called slow" api_is findings \
+	'[.findings[] | select(.comm_name == "starved" and .kind == "slow_peer" and .grade == "found")] == []'
+named "a slow link is named where all threads lack a CPU" 25 short \
+	'.kind == "slow_peer" and .verdict == "LINK" and .ranks == [1] and .peer == 2 and .evidence.away > 0.01'
+check "... and the CPU is named in its sentence, no cable" api_is findings \
+	'[.findings[] | select(.comm_name == "short" and .kind == "slow_peer").text] | length > 0 and
+	 all(.[]; test("got no CPU for [0-9]+ % of the time") and (test("cable") | not))'
 check "even links are left alone" api_is findings \
 	'[.findings[] | select(.comm_name == "even" and .kind == "slow_peer")] == []'
 # ---- the same links, each sent from a node of its own ---------------------------------------
