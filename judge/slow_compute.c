@@ -10,16 +10,14 @@
 #include "util/phrase.h"
 
 #define LEAST_CHANGE	0.0953	/* difference of logarithms: ten percent */
-#define MOST_RANKS	64	/* medians are over the first of these */
 
 bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
 		   struct compute_case *out)
 {
-	double step[MOST_RANKS], outside[MOST_RANKS];
+	double step[COMPUTE_RANKS], outside[COMPUTE_RANKS];
 	int alarm;
 
 	out->inside_ns = UINT64_MAX;
-	n = n < MOST_RANKS ? n : MOST_RANKS;
 	for (uint32_t i = 0; i < n; i++) {
 		step[i] = (double)rows[i].step_ns;
 		outside[i] = (double)(rows[i].step_ns - rows[i].inside_ns);

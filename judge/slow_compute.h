@@ -13,6 +13,8 @@
 
 #include "judge/cusum.h"
 
+#define COMPUTE_RANKS	64	/* medians are over the first of these */
+
 /* One rank, lately. */
 struct compute_row {
 	uint64_t step_ns;	/* time of an iteration */
@@ -33,7 +35,7 @@ struct compute_case {
 /*
  * Give the ranks' figures to the series of their communicator; `h` as of cusum_add().  True: all
  * compute longer, by a tenth or more.  The first five members of `out` are set; since_ns is kept
- * from one call to the next.  At least one row.
+ * from one call to the next.  From 1 to COMPUTE_RANKS rows.
  */
 bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
 		   struct compute_case *out);

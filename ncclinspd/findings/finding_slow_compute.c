@@ -43,7 +43,7 @@ struct compute_job {
 	struct cusum series;
 	uint64_t since_ns;
 	char comm_name[97];
-	struct compute_row rows[64];	/* of this look */
+	struct compute_row rows[COMPUTE_RANKS];	/* of this look */
 	uint32_t nrows;
 };
 
