@@ -39,6 +39,7 @@ static void cusum_set_level(struct cusum *c, double mean, double sigma, uint32_t
 static void cusum_restart(struct cusum *c, double mean, double sigma)
 {
 	cusum_set_level(c, mean, sigma, c->learned);
+	c->start = (struct cusum_level){ mean, sigma, c->learned };
 	memset(c->sum, 0, sizeof(c->sum));
 	memset(c->run, 0, sizeof(c->run));
 	c->n = 0;
@@ -67,16 +68,18 @@ static void cusum_add_up(struct cusum *c, double x)
 	}
 }
 
-/* More samples than the level is of make a better one; what is known of sums stays. */
+/* More samples make a better level; what is known of sums stays. */
 static void learn_more(struct cusum *c, double x)
 {
-	double mean, sigma;
+	double mean, sigma, old;
 
 	*array_must_add(c->ring, &c->n) = (float)x;
-	if (c->n < CUSUM_FIRST || c->n <= c->learned)
+	if (c->n < CUSUM_LEAST)
 		return;
 	cusum_learn(c, &mean, &sigma);
-	cusum_set_level(c, mean, sigma, c->n);
+	old = (double)c->start.learned / (c->start.learned + c->n);
+	cusum_set_level(c, mean + old * (c->start.mean - mean),
+			sigma + old * (c->start.sigma - sigma), c->start.learned + c->n);
 }
 
 /* Enough steady samples are the new level, after an alarm. */
@@ -114,20 +117,25 @@ static void raise_alarm(struct cusum *c, int direction)
 	memset(c->sum, 0, sizeof(c->sum));
 }
 
+bool cusum_is_known(const struct cusum *c)
+{
+	return c->learned >= CUSUM_FIRST;
+}
+
 int cusum_add(struct cusum *c, double x, double h)
 {
-	bool learned = c->sigma > 0;
+	bool known = cusum_is_known(c);
 
 	if (!isfinite(x))
 		return c->alarm;
-	c->recent = learned || c->n ? c->recent + RECENT * (x - c->recent) : x;
-	if (learned)
+	c->recent = c->learned || c->n ? c->recent + RECENT * (x - c->recent) : x;
+	if (known)
 		cusum_add_up(c, x);
 	if (c->alarm)
 		learn_anew(c, x);
 	else if (c->learned < CUSUM_LEARN && fmax(c->sum[0], c->sum[1]) < CALM)
 		learn_more(c, x);
-	if (!learned)
+	if (!known)
 		return 0;
 	if (c->alarm)
 		look_whether_back(c);

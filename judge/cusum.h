@@ -11,8 +11,10 @@
  * and an alarm when one of them passes h.  The mean is a median and sigma 1.4826 times
  * the median deviation from it, so that a few wild samples do not spoil them.
  *
- * It judges from CUSUM_FIRST samples on and learns on up to CUSUM_LEARN of them, as long as
- * nothing is wrong.  A level that few samples tell of may be beside the true one by some
+ * It learns from CUSUM_LEAST samples on, judges from CUSUM_FIRST, and learns on up to CUSUM_LEARN
+ * of them, as long as nothing is wrong.  A level that it began with, as an earlier job left it,
+ * and its own samples count by how many they are of.  A level that few samples tell of may be
+ * beside the true one by some
  * sigma / sqrt(n), and sigma itself be too small: k and sigma are the larger for it by
  * CUSUM_DOUBT * (1 / sqrt(n) - 1 / sqrt(CUSUM_LEARN)), which tests/test_cusum.c measures.
  *
@@ -24,7 +26,8 @@
 #include <stdint.h>
 
 #define CUSUM_K		0.5	/* sigma: half of the change that is looked for */
-#define CUSUM_FIRST	24	/* samples */
+#define CUSUM_LEAST	6	/* samples: fewer tell no spread */
+#define CUSUM_FIRST	24
 #define CUSUM_LEARN	200
 #define CUSUM_DOUBT	2.0
 #define CUSUM_STEADY	30
@@ -34,6 +37,10 @@
 struct cusum {
 	double mean, sigma;	/* sigma 0: nothing is learned */
 	uint32_t learned;	/* samples that they are of */
+	struct cusum_level {
+		double mean, sigma;
+		uint32_t learned;
+	} start;		/* what it began with; the ring's samples come to it */
 	double sum[2];		/* S+, S- */
 	uint32_t run[2];	/* samples since it left 0 */
 	int alarm;		/* 1: up, -1: down, 0: none */
@@ -45,6 +52,9 @@ struct cusum {
 
 /* Begin with what is known from before, of so many samples. */
 void cusum_start(struct cusum *c, double mean, double sigma, uint32_t learned);
+
+/* Are there enough samples to judge by? */
+bool cusum_is_known(const struct cusum *c);
 
 /* The alarm after this sample; NaN and infinity are ignored. */
 int cusum_add(struct cusum *c, double x, double h);

@@ -85,6 +85,37 @@ START_TEST(a_change_is_found_soon_after_the_first_samples)
 }
 END_TEST
 
+/* Jobs of two minutes each: the third is judged from its first minute on. */
+START_TEST(what_short_jobs_leave_adds_up)
+{
+	int found = 0;
+
+	for (int run = 0; run < 200; run++) {
+		int n;
+
+		memset(&c, 0, sizeof(c));
+		for (int job = 0; job < 2; job++) {
+			ck_assert_int_eq(feed(CUSUM_FIRST / 2, 3, 0.02, NODE_LIMIT), 0);
+			ck_assert_uint_eq(c.learned, (uint32_t)(job + 1) * CUSUM_FIRST / 2);
+			cusum_start(&c, c.mean, c.sigma, c.learned);
+		}
+		n = feed(100, 3 + log(1.1), 0.02, NODE_LIMIT);
+		found += n && n <= 12 && c.alarm > 0;
+	}
+	ck_assert_msg(found >= 190, "%d of 200", found);
+}
+END_TEST
+
+/* A minute's samples are too few to judge a job that is slower from its beginning on. */
+START_TEST(what_a_short_job_left_raises_no_alarm_by_itself)
+{
+	cusum_start(&c, 3, 0.02, CUSUM_LEAST);
+	ck_assert(!cusum_is_known(&c));
+	ck_assert_int_eq(feed(CUSUM_FIRST - CUSUM_LEAST, 3.3, 0.02, 8), 0);
+	ck_assert(cusum_is_known(&c));
+}
+END_TEST
+
 START_TEST(a_level_without_any_spread_has_one_of_a_percent)
 {
 	learn(5, 0);
@@ -191,6 +222,8 @@ int main(void)
 		FX_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say),
 		FX_TEST(few_samples_raise_no_false_alarms),
 		FX_TEST(a_change_is_found_soon_after_the_first_samples),
+		FX_TEST(what_short_jobs_leave_adds_up),
+		FX_TEST(what_a_short_job_left_raises_no_alarm_by_itself),
 		FX_TEST(a_level_without_any_spread_has_one_of_a_percent),
 		FX_LOOP(run_lengths_are_the_published_ones, 0, FX_COUNT(lengths)),
 		FX_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3),

@@ -19,17 +19,31 @@ static uint64_t now_ns;
 static const struct finding *found;
 static int nfound;
 
-static size_t no_processes(void *arg, struct process *const **list)
+static struct process process, *processes[] = { &process };
+static struct comm own[2];
+
+static size_t one_process(void *arg, struct process *const **list)
 {
 	(void)arg;
-	*list = NULL;
-	return 0;
+	*list = processes;
+	return 1;
+}
+
+/* The job as its launcher describes it, and the nodes that its communicators are on. */
+static void describe(const char *name, const char *world_size, int32_t nnodes)
+{
+	process = (struct process){ .id = 1, .comms = own, .ncomms = 2, .command = "python3" };
+	for (int i = 0; i < 2; i++)
+		own[i] = (struct comm){ .ready = true, .nranks = 8, .nnodes = nnodes };
+	process.env_bytes = (uint32_t)snprintf(process.env, sizeof(process.env),
+					       "SLURM_JOB_NAME=%s%cWORLD_SIZE=%s", name, 0,
+					       world_size) + 1;
 }
 
 static void start(const char *state_dir)
 {
 	const struct diagnose_config config = { .state_dir = state_dir };
-	const struct diagnose_source source = { .processes = no_processes };
+	const struct diagnose_source source = { .processes = one_process };
 
 	ck_assert_int_eq(diagnose_new(&dg, &config, &source), 0);
 }
@@ -38,6 +52,7 @@ static void setup(void)
 {
 	log_set_level(LOG_ERROR);
 	now_ns = 100000 * SECOND;
+	describe("llama", "16", 2);
 	start(NULL);
 }
 
@@ -70,6 +85,7 @@ static void add_op(int comm, int kind, double times)
 	static const char *const names[] = { "dp", "tp" };
 	struct op op = {
 		.process_id = 1, .has_comm_id = true, .comm_id = 0xc0 + (uint64_t)comm,
+		.comm_index = (uint32_t)comm,
 		.comm_name = names[comm], .nranks = 8, .func = "AllReduce", .algo = "RING",
 		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = source,
 		.sampled = true, .complete = true,
@@ -191,7 +207,7 @@ START_TEST(nobody_keeps_others_from_learning_what_is_usual)
 }
 END_TEST
 
-START_TEST(a_baseline_outlives_the_daemon)
+static void start_without_baselines(void)
 {
 	char path[256];
 
@@ -199,12 +215,54 @@ START_TEST(a_baseline_outlives_the_daemon)
 	snprintf(path, sizeof(path), "%s/baselines", fx_tmpdir());
 	unlink(path);
 	start(fx_tmpdir());
-	run(LEARN, 0, 0, 1);
+}
+
+/* The next job, which finds the baselines of those before. */
+static void next_job(void)
+{
 	diagnose_free(dg);
 	start(fx_tmpdir());
+}
+
+START_TEST(a_baseline_outlives_the_daemon)
+{
+	start_without_baselines();
+	run(LEARN, 0, 0, 1);
+	next_job();
 	run(12, 2, KINDS, 1.3);
 	ck_assert_int_eq(count(), 1);
 	ck_assert_ptr_nonnull(strstr(found->text, "as of an earlier job"));
+}
+END_TEST
+
+START_TEST(short_jobs_leave_a_baseline_together)
+{
+	start_without_baselines();
+	for (int job = 0; job < 2; job++) {
+		run(CUSUM_FIRST / 2, 0, 0, 1);
+		next_job();
+	}
+	run(12, 2, KINDS, 1.3);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_ptr_nonnull(strstr(found->text, "as of an earlier job"));
+}
+END_TEST
+
+static const struct { const char *name, *world_size; int32_t nnodes; int findings; } jobs[] = {
+	{ "llama", "16", 2, 1 },	/* the same */
+	{ "llama-2", "16", 2, 0 },
+	{ "llama", "32", 2, 0 },
+	{ "llama", "16", 4, 0 },
+};
+
+START_TEST(a_baseline_is_of_jobs_of_one_name_and_shape)
+{
+	start_without_baselines();
+	run(LEARN, 0, 0, 1);
+	next_job();
+	describe(jobs[_i].name, jobs[_i].world_size, jobs[_i].nnodes);
+	run(12, 2, KINDS, 1.3);
+	ck_assert_int_eq(count(), jobs[_i].findings);
 }
 END_TEST
 
@@ -218,6 +276,8 @@ int main(void)
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),
+		FX_TEST(short_jobs_leave_a_baseline_together),
+		FX_LOOP(a_baseline_is_of_jobs_of_one_name_and_shape, 0, FX_COUNT(jobs)),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -65,7 +65,8 @@ static const struct word words[] = {
 	  .meaning = "An operation has become slower than it used to be.",
 	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, "
 		      "known from 24 of them on, learned over 200, in the daemon's state directory "
-		      "for later jobs. By cumulative sums, so that a false alarm comes once a "
+		      "for later jobs of the same name, nodes and ranks, with what short jobs left "
+		      "added up. By cumulative sums, so that a false alarm comes once a "
 		      "week, of 5 % or more. It tells whether one kind of operation, all of a "
 		      "communicator or all on this node changed.",
 	  .action = "Compare with what changed at that time: driver, topology, neighbours, "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations that take longer than they used to: each kind (communicator, function,
- * bytes, algorithm, protocol) against its own baseline, which outlives jobs and daemons.
+ * bytes, algorithm, protocol) against its own baseline, which outlives jobs and daemons and
+ * is a job's by its name and shape.
  * What of that is told, judge/ decides.
  *
  * A sample is the logarithm of the lower quartile of a window's times, of the time that
@@ -17,6 +18,8 @@
 #include "ncclinspd/findings/baseline.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/accounts.h"
+#include "reader/base/job.h"
+#include "reader/base/process.h"
 #include "tables/keyed.h"
 #include "tables/stat.h"
 #include "rows/rows.h"
@@ -73,18 +76,40 @@ static uint64_t kind_of(const struct op *op)
 	return index_hash(0, words, sizeof(words));
 }
 
-static uint64_t mix_name(uint64_t key, name_t name)
+static uint64_t mix_name(uint64_t key, const char *name)
 {
 	for (const char *c = name ? name : ""; *c; c++)
 		key = index_mix(key, (unsigned char)*c);
 	return index_mix(key, 0);
 }
 
-/* The key of what is the same in the next job: no pointers, no ids. */
-static uint64_t lasting_key(const struct op *op)
+static const struct process *op_process(const struct diagnose *dg, const struct op *op)
 {
+	struct process *const *list;
+	size_t n = diagnose_source(dg)->processes(diagnose_source(dg)->arg, &list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->id == op->process_id)
+			return list[i];
+	return NULL;
+}
+
+/* The job by its name, and its shape: of another one, other times are usual. */
+static uint64_t job_key(const struct process *p, const struct op *op)
+{
+	const struct comm *comm = process_comm(p, (uint16_t)op->comm_index);
+	uint64_t key = mix_name(index_mix(0, comm ? (uint64_t)comm->nnodes : 0), job_name(p));
+
+	return mix_name(key, job_world_size(p));
+}
+
+/* The key of what is the same in the next job: no pointers, no ids. */
+static uint64_t lasting_key(const struct diagnose *dg, const struct op *op)
+{
+	const struct process *p = op_process(dg, op);
 	uint64_t key = index_mix(index_mix((uint64_t)op->uid, (uint64_t)op->nranks), op->bytes);
 
+	key = index_mix(key, p ? job_key(p, op) : 0);
 	key = mix_name(mix_name(key, op->comm_name), op->func);
 	key = mix_name(mix_name(key, op->algo), op->proto);
 	return index_mix(index_mix(key, op->source), op->local_ranks > 1) | 1;
@@ -107,11 +132,12 @@ static uint64_t time_of(const struct op *op)
 	return op->rank == op->arrival[op->local_ranks - 1] ? op->waitfree_ns : UNKNOWN_U64;
 }
 
-static void begin_series(struct regressions *rg, struct regression_series *s, const struct op *op)
+static void begin_series(const struct diagnose *dg, struct regressions *rg,
+			 struct regression_series *s, const struct op *op)
 {
 	const struct baseline *known;
 
-	s->lasting = lasting_key(op);
+	s->lasting = lasting_key(dg, op);
 	s->comm = op_comm(op);
 	known = baselines_find(rg->baselines, s->lasting, op->uid);
 	s->from_before = known;
@@ -120,15 +146,16 @@ static void begin_series(struct regressions *rg, struct regression_series *s, co
 }
 
 /* The series of this kind of operation; NULL: no memory. */
-static struct regression_series *series_of(struct regressions *rg, const struct op *op,
-					   uid_t account)
+static struct regression_series *series_of(const struct diagnose *dg, struct regressions *rg,
+					   const struct op *op)
 {
+	uid_t account = accounts_of(diagnose_settings(dg)->accounts, op->uid);
 	const struct series_key key = { kind_of(op), op->uid };
 	bool made;
 	struct regression_series *s = keyed_use(&rg->series, &key, account, &made);
 
 	if (s && made)
-		begin_series(rg, s, op);
+		begin_series(dg, rg, s, op);
 	return s;
 }
 
@@ -140,7 +167,7 @@ static void regression_on_op(struct diagnose *dg, void *state, const struct op *
 
 	if (ns == UNKNOWN_U64 || !ns)
 		return;
-	s = series_of(rg, op, accounts_of(diagnose_settings(dg)->accounts, op->uid));
+	s = series_of(dg, rg, op);
 	if (!s)
 		return;
 	s->used_ns = now_ns;
@@ -199,10 +226,10 @@ static void close_window(struct regressions *rg, struct regression_series *s, do
 		series_accept(rg, s);
 }
 
-/* Enough windows of its own, and operations a moment ago. */
+/* Enough windows, and operations a moment ago. */
 static bool series_is_rated(const struct regression_series *s, uint64_t now_ns)
 {
-	return s->cusum.sigma > 0 && now_ns - s->used_ns < 2 * WINDOW_NS;
+	return cusum_is_known(&s->cusum) && now_ns - s->used_ns < 2 * WINDOW_NS;
 }
 
 static void close_windows(struct regressions *rg, uint64_t now_ns)

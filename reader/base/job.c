@@ -96,6 +96,13 @@ const char *job_id(const struct process *p)
 	return env_first(p, job_ids);
 }
 
+const char *job_name(const struct process *p)
+{
+	static const char *const names[] = { "SLURM_JOB_NAME", "JOB_NAME", NULL };
+
+	return env_first(p, names) ?: *p->command ? p->command : NULL;
+}
+
 const char *job_rank(const struct process *p)
 {
 	return env_first(p, ranks);

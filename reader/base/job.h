@@ -11,6 +11,7 @@
 
 const char *job_scheduler(const struct process *p);	/* "slurm" and so on: which one */
 const char *job_id(const struct process *p);
+const char *job_name(const struct process *p);	/* the same for the next such job, else NULL */
 const char *job_rank(const struct process *p);
 const char *job_local_rank(const struct process *p);
 const char *job_world_size(const struct process *p);
