@@ -216,6 +216,47 @@ START_TEST(a_summary_has_the_keys_that_were_asked_for)
 }
 END_TEST
 
+/* Windows of 10 s, in which operations take so long without their waits. */
+static void run_windows(const struct process *p, int n, uint64_t exec_ns)
+{
+	for (int w = 0; w < n; w++) {
+		for (uint64_t seq = 0; seq < 8; seq++) {
+			struct op op = make_op(p, seq);
+
+			op.exec_ns = exec_ns * (seq == 7 ? 5 : 1);
+			aggregate_add(fx.aggregate, &op, fx.now_ns);
+			diagnose_op(fx.diagnose, &op, fx.now_ns);
+		}
+		fx.now_ns += 10 * FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+START_TEST(a_kind_of_operation_tells_what_it_usually_takes)
+{
+	static const char kinds[] = "/v1/summary?by=comm,func,size,algo,proto";
+	struct process *p = fx_process(10, 0, 3);
+	json_t *a;
+
+	run_windows(p, 23, 2000000);
+	a = fx_get(kinds, 200);
+	ck_assert(json_is_null(fx_at(a, "rows.0.usual_ns")));
+	ck_assert(json_is_null(fx_at(a, "rows.0.usual_busbw_gbs")));
+	json_decref(a);
+
+	run_windows(p, 10, 2000000);
+	run_windows(p, 10, 3000000);	/* slower than usual */
+	a = fx_get(kinds, 200);
+	ck_assert_double_eq_tol((double)fx_number(a, "rows.0.usual_ns"), 2e6, 1e3);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "rows.0.usual_busbw_gbs")),
+				2 * 7.0 / 8 * (4 << 20) / 2e6, 0.01);
+	json_decref(a);
+	a = fx_get("/v1/summary?by=comm,func", 200);	/* of several kinds none is told */
+	ck_assert(json_is_null(fx_at(a, "rows.0.usual_ns")));
+	json_decref(a);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -225,6 +266,7 @@ int main(void)
 		FX_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters)),
 		FX_TEST(a_long_answer_stays_as_of_its_request),
 		FX_TEST(a_summary_has_the_keys_that_were_asked_for),
+		FX_TEST(a_kind_of_operation_tells_what_it_usually_takes),
 	};
 
 	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));

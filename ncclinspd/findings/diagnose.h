@@ -168,6 +168,20 @@ double proxy_cpu_share(const struct process *process, uint64_t now_ns);
 /* The median time of the process's iterations, in ns; 0: it has none that are known. */
 uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id);
 
+/* The baseline of a kind of operations: without the wait for other ranks of this node. */
+struct diagnose_usual {
+	uint64_t ns;
+	double busbw_gbs;	/* < 0: not known */
+};
+
+/*
+ * The baseline of the kind that ran most of a row by communicator, function, size, algorithm and
+ * protocol.  False: of another row, or nothing is known yet.
+ */
+struct aggregate_row;
+bool diagnose_usual(const struct diagnose *dg, const struct aggregate_row *row,
+		    struct diagnose_usual *out);
+
 void diagnose_leave_out(struct diagnose *dg, uint32_t comms);
 
 /* Let the source do what cannot wait; now and then in what takes long. */

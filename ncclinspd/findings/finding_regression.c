@@ -17,9 +17,10 @@
 #include "judge/regression.h"
 #include "ncclinspd/findings/baseline.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/sums/aggregate.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
-#include "reader/base/process.h"
+#include "reader/join/ops.h"
 #include "tables/keyed.h"
 #include "tables/stat.h"
 #include "rows/rows.h"
@@ -51,6 +52,7 @@ struct regression_series {
 	uint32_t slow_windows;
 	uint64_t since_ns;	/* start of the change behind the alarm */
 	uint32_t ops;		/* operations in this window */
+	uint64_t all_ops;
 	double values[VALUES];	/* ns */
 	struct cusum cusum;
 };
@@ -171,6 +173,7 @@ static void regression_on_op(struct diagnose *dg, void *state, const struct op *
 	if (!s)
 		return;
 	s->used_ns = now_ns;
+	s->all_ops++;
 	place = s->ops++;
 	if (!place)
 		s->op = *op;
@@ -245,6 +248,47 @@ static void close_windows(struct regressions *rg, uint64_t now_ns)
 		close_window(rg, s, h, now_ns);
 }
 
+static double series_usual(const struct regression_series *s)
+{
+	return exp(s->cusum.alarm ? s->cusum.before : s->cusum.mean);
+}
+
+/* ---- what is usual ------------------------------------------------------------------ */
+
+#define BY_KIND	(AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE | AGGREGATE_BY_ALGO | \
+		 AGGREGATE_BY_PROTO)
+
+static bool series_is_of(const struct regression_series *s, const struct aggregate_row *row)
+{
+	const struct op *op = &s->op;
+
+	return op->func == row->func && op->source == row->source &&
+	       op->has_comm_id == row->has_comm_id && op->comm_id == row->comm_id &&
+	       op->comm_name == row->comm_name && op->algo == row->algo &&
+	       op->proto == row->proto && op->bytes >= row->size_class &&
+	       op->bytes - row->size_class < row->size_class && op->uid == row->uid &&
+	       (op->has_comm_id || op->process_id == row->process_id);
+}
+
+bool diagnose_usual(const struct diagnose *dg, const struct aggregate_row *row,
+		    struct diagnose_usual *out)
+{
+	const struct regressions *rg = diagnose_state(dg, &finding_regression);
+	const struct regression_series *s = NULL, *most = NULL;
+
+	if ((row->by & BY_KIND) != BY_KIND)
+		return false;
+	while ((s = keyed_next(&rg->series, s)))
+		if (cusum_is_known(&s->cusum) && series_is_of(s, row) &&
+		    (!most || s->all_ops > most->all_ops))
+			most = s;
+	if (!most)
+		return false;
+	out->ns = (uint64_t)series_usual(most);
+	out->busbw_gbs = ops_bus_bytes(&most->op) / series_usual(most);
+	return true;
+}
+
 /* ---- the finding ------------------------------------------------------------------- */
 
 static struct regression_row series_row(const struct regression_series *s, uint64_t now_ns)
@@ -253,7 +297,7 @@ static struct regression_row series_row(const struct regression_series *s, uint6
 		.comm = s->comm, .func = s->op.func, .algo = s->op.algo, .proto = s->op.proto,
 		.comm_name = s->op.comm_name, .bytes = s->op.bytes,
 		.rated = series_is_rated(s, now_ns), .alarm = s->cusum.alarm,
-		.change = cusum_change(&s->cusum), .usual_ns = exp(s->cusum.before),
+		.change = cusum_change(&s->cusum), .usual_ns = series_usual(s),
 		.recent_ns = exp(s->cusum.recent), .sigma = s->cusum.sigma,
 		.from_before = s->from_before,
 		.since_ns = s->since_ns,

@@ -2,9 +2,19 @@
 /* GET /v1/summary: finished operations in sum. */
 #include <errno.h>
 
+#include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/time/timeline.h"
+
+static struct diagnose_usual summary_usual(const struct serve *s, const struct aggregate_row *row)
+{
+	struct diagnose_usual usual;
+
+	if (s->source.diagnose && diagnose_usual(s->source.diagnose, row, &usual))
+		return usual;
+	return (struct diagnose_usual){ .ns = UNKNOWN_U64, .busbw_gbs = -1 };
+}
 
 #include "schema/summary.h"
 

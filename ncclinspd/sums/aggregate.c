@@ -773,6 +773,7 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->nranks = key->nranks;
 	out->rank = key->rank;
 	out->pid = by & AGGREGATE_BY_COMM && !cell->has_comm_id ? cell->pid : UNKNOWN_I32;
+	out->uid = cell->uid;
 	out->process_id = cell->key.process_id;
 	out->comm_index = cell->key.comm_index;
 	out->func = key->func;
