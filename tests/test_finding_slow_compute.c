@@ -71,7 +71,7 @@ static void post(int rank, int i, uint64_t inside_ns)
 		.comm_name = "dp", .nranks = RANKS, .rank = rank, .func = "AllReduce",
 		.bytes = UINT64_C(1) << (20 + i), .source = TIMING_KERNEL_GPU, .sampled = true,
 		.complete = true, .expects_kernel = true, .exec_ns = inside_ns,
-		.enqueued_ns = posted_ns[rank],
+		.enqueued_ns = posted_ns[rank], .started_ns = posted_ns[rank],
 	};
 
 	diagnose_op(dg, &op, now_ns);

@@ -375,6 +375,28 @@ START_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_r
 }
 END_TEST
 
+/* Iterations of 100 ms, of which 20 are inside an operation, and 15 of these are waiting. */
+START_TEST(a_process_tells_its_iteration_and_what_is_in_it)
+{
+	struct process *p = add_process(0, 1);
+
+	for (int i = 0; i < 200; i++, fx.now_ns += FX_SECOND / 10) {
+		struct op op = make_op(p, 0, 1 << 20);
+
+		op.enqueued_ns = op.started_ns = fx.now_ns;
+		op.exec_ns = FX_SECOND / 50;
+		op.local_ranks = 2;
+		op.waitfree_ns = FX_SECOND / 200;
+		diagnose_op(fx.diagnose, &op, fx.now_ns);
+	}
+	looks(8);	/* processes take turns */
+	collect(true, 0);
+	ck_assert_double_eq_tol(sum_of("ncclinsp_iteration_seconds", ""), 0.1, 1e-6);
+	ck_assert_double_eq_tol(sum_of("ncclinsp_iteration_nccl_ratio", ""), 0.2, 1e-6);
+	ck_assert_double_eq_tol(sum_of("ncclinsp_iteration_exposed_ratio", ""), 0.15, 1e-6);
+}
+END_TEST
+
 static void process_put_job(struct process *p, const char *job)
 {
 	p->env_bytes = (uint32_t)sprintf(p->env, "SLURM_JOB_ID=%s", job) + 1;
@@ -497,6 +519,7 @@ int main(void)
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
 		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
 		FX_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room),
+		FX_TEST(a_process_tells_its_iteration_and_what_is_in_it),
 		FX_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives),
 		FX_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room),
 		FX_TEST(a_rank_that_is_learned_later_has_its_own_row),

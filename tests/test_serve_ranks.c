@@ -156,6 +156,36 @@ START_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
 }
 END_TEST
 
+/* Iterations of 50 ms, of which 20 are inside an operation, and 5 of these are waiting. */
+START_TEST(a_rank_tells_its_iteration_and_what_is_in_it)
+{
+	struct process *p = fx_process(10, 0, 3);
+	json_t *a;
+
+	for (int i = 0; i < 300; i++) {
+		const struct op op = {
+			.process_id = p->id, .has_comm_id = true, .comm_id = FX_COMM_ID,
+			.func = FX_FUNC, .bytes = 1 << 20, .source = TIMING_KERNEL_GPU,
+			.enqueued_ns = fx.now_ns, .started_ns = fx.now_ns, .exec_ns = 20 * MS,
+			.local_ranks = 2, .waitfree_ns = 15 * MS,
+		};
+
+		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		fx_pass(50 * MS);
+	}
+	a = fx_get("/v1/ranks", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks.0.iteration_ns"), 50 * MS);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.nccl")), 0.4, 1e-4);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.exposed")), 0.1, 1e-4);
+	json_decref(a);
+	fx_pass(11000 * MS);
+	a = fx_get("/v1/ranks", 200);
+	ck_assert(json_is_null(fx_at(a, "ranks.0.nccl")));
+	ck_assert(json_is_null(fx_at(a, "ranks.0.exposed")));
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
 {
 	json_t *a;
@@ -410,6 +440,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(a_row_agrees_with_what_the_other_answers_say),
 		FX_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds),
+		FX_TEST(a_rank_tells_its_iteration_and_what_is_in_it),
 		FX_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second),
 		FX_TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds),
 		FX_TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row),

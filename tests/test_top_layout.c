@@ -96,7 +96,34 @@ START_TEST(the_head_counts_what_there_is)
 	ck_assert(fx_shows("node7"));
 	ck_assert(fx_shows("up 2h13m"));
 	ck_assert(fx_shows("node7  jobs 1  GPUs 8  records/s -  lost 0  overhead -  level -"));
-	ck_assert(fx_shows("processes 8  communicators 1"));
+	ck_assert(fx_shows("processes 8  communicators 1  step -"));
+}
+END_TEST
+
+static void fx_put_step(json_t *rank, double nccl)
+{
+	json_object_set_new(rank, "iteration_ns", json_integer(1200000000));
+	json_object_set_new(rank, "nccl", json_real(nccl));
+}
+
+START_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
+{
+	for (size_t i = 0; i < FX_RANKS; i++)
+		fx_put_step(json_array_get(fx_ranks(), i), 0.34 + 0.01 * (double)(i % 2));
+	fx_build();
+	ck_assert(fx_shows("communicators 1  step 1.2s  NCCL 34.5%  exposed wait -"));
+}
+END_TEST
+
+START_TEST(the_head_tells_the_step_of_each_job)
+{
+	json_t *rank = json_array_get(fx_ranks(), 0);
+
+	fx_put_step(rank, 0.34);
+	json_object_set_new(rank, "job", json_string("4711"));
+	json_object_set_new(rank, "exposed", json_real(0.125));
+	fx_build();
+	ck_assert(fx_shows("  4711 step 1.2s  NCCL 34.0%  exposed wait 12.5%"));
 }
 END_TEST
 
@@ -366,6 +393,8 @@ int main(void)
 		FX_TEST(twenty_columns_and_five_lines_show_the_worst),
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
+		FX_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s),
+		FX_TEST(the_head_tells_the_step_of_each_job),
 		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
 		FX_TEST(what_is_young_is_counted_where_it_is_not_listed),
 		FX_TEST(records_per_second_come_with_the_second_answer),

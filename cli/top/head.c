@@ -7,6 +7,7 @@
 #include "cli/common/prose.h"
 #include "cli/top/marks.h"
 #include "cli/view/verdict.h"
+#include "util/phrase.h"
 #include "util/text.h"
 
 #define TALL	     16		/* lines from which the second line of figures is shown */
@@ -148,6 +149,41 @@ static void head_put_node(struct frame *frame, const struct view *view, const st
 	head_put_tempo(line, place);
 }
 
+static void step_add_part(struct phrase *text, const char *label, const json_t *part)
+{
+	if (json_is_number(part))
+		phrase_add(text, "  %s %.1f%%", label, 100 * json_number_value(part));
+	else
+		phrase_add(text, "  %s -", label);
+}
+
+/* A job's iteration, and how much of it is NCCL's, or waiting. */
+static void head_put_step(struct line *line, const json_t *job, bool named)
+{
+	const json_t *ns = json_object_get(job, "iteration_ns");
+	const char *name = json_string_value(json_object_get(job, "job"));
+	char label[TEXT_MAX], parts[3 * TEXT_MAX] = "-";
+	struct phrase text;
+
+	if (json_is_integer(ns)) {
+		phrase_start(&text, parts, sizeof(parts));
+		phrase_add_duration(&text, (uint64_t)json_integer_value(ns));
+		step_add_part(&text, "NCCL", json_object_get(job, "nccl"));
+		step_add_part(&text, "exposed wait", json_object_get(job, "exposed"));
+	}
+	snprintf(label, sizeof(label), "%s%sstep", named && name ? name : "",
+		 named && name ? " " : "");
+	head_put_if_fits(line, LINE_PLAIN, label, parts);
+}
+
+static void head_put_steps(struct line *line, const json_t *jobs)
+{
+	size_t n = json_array_size(jobs);
+
+	for (size_t i = 0; i < n; i++)
+		head_put_step(line, json_array_get(jobs, i), n > 1);
+}
+
 static void head_put_more(struct frame *frame, const struct view *view)
 {
 	const json_t *uptime = report_get(view->status, "uptime_ns");
@@ -160,6 +196,7 @@ static void head_put_more(struct frame *frame, const struct view *view)
 	if (view->exited)
 		line_printf(line, LINE_DIM, "  %d ended", view->exited);
 	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
+	head_put_steps(line, view->rows[VIEW_JOBS]);
 	head_put_count(line, "ops/s", view->ops_per_s);
 	head_put_known(line, "ncclinspd", head_status_text(view, "version"));
 	if (json_is_integer(uptime)) {

@@ -35,6 +35,7 @@ static const struct {
 	{ "busbw_gbs", MEAN },	 { "wait", SHARE },	 { "idle", SHARE },
 	{ "found", FIRST },	 { "grade", FIRST },	 { "ended", FIRST },
 	{ "share", SUM },	 { "blame", WORST_SHARE },
+	{ "iteration_ns", MOST }, { "nccl", MEAN },	 { "exposed", MEAN },
 };
 
 static json_t *members_fold(const json_t *members, const char *key, enum fold how)

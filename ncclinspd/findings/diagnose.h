@@ -165,8 +165,15 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 /* The part of its time for which one of them could have run and got no CPU; < 0: not known. */
 double proxy_cpu_share(const struct process *process, uint64_t now_ns);
 
-/* The median time of the process's iterations, in ns; 0: it has none that are known. */
-uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id);
+/* The process's iterations of the last 10 s, or its last one: the mean. */
+struct diagnose_step {
+	uint64_t step_ns;	/* 0: it has none that are known */
+	double nccl;		/* the part of it with an operation in flight; < 0: not known */
+	double exposed;		/* ... with nothing in flight but what waits for other ranks */
+};
+
+struct diagnose_step diagnose_step(const struct diagnose *dg, uint64_t process_id,
+				   uint64_t now_ns);
 
 /* The baseline of a kind of operations: without the wait for other ranks of this node. */
 struct diagnose_usual {

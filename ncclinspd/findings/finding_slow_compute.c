@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Iterations of which all ranks compute longer.  Of each process the time inside operations is
- * summed up, as far as they are timed, and of each communicator of a job one figure in 10 s is
- * given to judge/, which tells whether it has changed.
+ * Iterations of which all ranks compute longer.  The largest communicator of a job gives its
+ * processes' iterations to judge/ once in 10 s, which tells whether they have changed.
  */
 #include <math.h>
 #include <string.h>
@@ -20,17 +19,7 @@
 #define HOLD_NS		(3 * WINDOW_NS)
 #define WEEK_WINDOWS	60480.0
 #define USUAL_NS	(360 * WINDOW_NS)	/* then it is the new way of things */
-#define PROCESSES	1024
 #define JOBS		128
-#define TIMED_LEAST	8	/* operations that a mean is of */
-#define TIMED_KEEP	0.5	/* weight of what was before, at each window */
-
-struct compute_process {
-	struct keyed_head head;
-	uint64_t process_id;
-	double timed, timed_ns;		/* operations with a time of their own */
-	bool fused;			/* it has operations without one: nothing is known */
-};
 
 struct compute_job_key {
 	uint64_t comm_id, uid;
@@ -49,44 +38,19 @@ struct compute_job {
 
 struct computes {
 	uint64_t window;
-	struct keyed processes, jobs;
+	struct keyed jobs;
 };
 
-static void compute_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
-{
-	struct computes *cs = state;
-	struct compute_process *p;
-	bool made;
-
-	(void)now_ns;
-	if (op->parts)
-		return;
-	p = keyed_use(&cs->processes, &op->process_id,
-		      accounts_of(diagnose_settings(dg)->accounts, op->uid), &made);
-	if (!p)
-		return;
-	p->fused |= op_is_fused(op);
-	if (op->source == TIMING_NONE || op->source == TIMING_ENQUEUE_CPU ||
-	    op->exec_ns == UNKNOWN_U64)
-		return;
-	p->timed++;
-	p->timed_ns += (double)op->exec_ns;
-}
-
 /* False: its iteration, or its time in NCCL, is not known. */
-static bool compute_row_of(const struct diagnose *dg, struct compute_process *p, uint64_t now_ns,
+static bool compute_row_of(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns,
 			   struct compute_row *row)
 {
-	double inside_ns;
-	uint32_t ops;
+	struct period_step step;
 
-	row->step_ns = stall_step_ns(dg, p->process_id, now_ns - WINDOW_NS, &ops);
-	if (!row->step_ns || p->timed < TIMED_LEAST || p->fused)
+	row->step_ns = stall_step_ns(dg, process_id, now_ns - WINDOW_NS);
+	if (!row->step_ns || !stall_step(dg, process_id, now_ns, &step) || step.inside_ns < 0)
 		return false;
-	inside_ns = p->timed_ns / p->timed * ops;
-	row->inside_ns = inside_ns < (double)row->step_ns ? (uint64_t)inside_ns : row->step_ns;
-	p->timed *= TIMED_KEEP;
-	p->timed_ns *= TIMED_KEEP;
+	row->inside_ns = (uint64_t)fmin(step.inside_ns, (double)row->step_ns);
 	return true;
 }
 
@@ -94,14 +58,12 @@ static void compute_take_process(struct diagnose *dg, struct computes *cs,
 				 const struct process *p, uint64_t now_ns)
 {
 	const struct comm *comm = job_largest_comm(p);
-	struct compute_process *known = keyed_find(&cs->processes, &p->id);
 	struct compute_job_key key = { .uid = p->uid };
 	struct compute_job *job;
 	struct compute_row row, *place;
 	bool made;
 
-	if (!comm || !known || p->state != PROCESS_LIVE ||
-	    !compute_row_of(dg, known, now_ns, &row))
+	if (!comm || p->state != PROCESS_LIVE || !compute_row_of(dg, p->id, now_ns, &row))
 		return;
 	key.comm_id = comm->id;
 	job = keyed_use(&cs->jobs, &key, accounts_of(diagnose_settings(dg)->accounts, p->uid),
@@ -168,35 +130,17 @@ static void compute_look(struct diagnose *dg, void *state, uint64_t now_ns)
 			compute_look_at(dg, job, h, now_ns);
 }
 
-static void compute_forgotten(struct diagnose *dg, void *state, const struct process *p)
-{
-	struct computes *cs = state;
-	struct compute_process *known = keyed_find(&cs->processes, &p->id);
-
-	(void)dg;
-	if (known)
-		keyed_drop(&cs->processes, known);
-}
-
 static void compute_deinit(void *state)
 {
-	struct computes *cs = state;
-
-	keyed_deinit(&cs->processes);
-	keyed_deinit(&cs->jobs);
+	keyed_deinit(&((struct computes *)state)->jobs);
 }
 
 static int compute_init(struct diagnose *dg, void *state)
 {
-	struct computes *cs = state;
-	int r = keyed_init(&cs->processes, &KEYED_CONFIG(struct compute_process, process_id,
-							 PROCESSES, .when_full = KEYED_SHARES));
-
 	(void)dg;
-	if (r == 0)
-		r = keyed_init(&cs->jobs, &KEYED_CONFIG(struct compute_job, key, JOBS,
-							.when_full = KEYED_SHARES));
-	return r;
+	return keyed_init(&((struct computes *)state)->jobs,
+			  &KEYED_CONFIG(struct compute_job, key, JOBS,
+					.when_full = KEYED_SHARES));
 }
 
 const struct detector finding_slow_compute = {
@@ -205,7 +149,5 @@ const struct detector finding_slow_compute = {
 	.hold_ns = HOLD_NS,
 	.init = compute_init,
 	.deinit = compute_deinit,
-	.op = compute_on_op,
-	.forgotten = compute_forgotten,
 	.look = compute_look,
 };

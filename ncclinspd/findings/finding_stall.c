@@ -5,6 +5,7 @@
  * that a cause is one finding, whatever waits for it.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "ncclinspd/findings/absence.h"
@@ -115,19 +116,41 @@ uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
 	return limit.ns;
 }
 
-uint64_t stall_step_ns(const struct diagnose *dg, uint64_t process_id, uint64_t from_ns,
-		       uint32_t *ops)
+uint64_t stall_step_ns(const struct diagnose *dg, uint64_t process_id, uint64_t from_ns)
 {
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 
-	return paces_period_since(&st->paces, process_id, from_ns, ops);
+	return paces_period_since(&st->paces, process_id, from_ns);
 }
 
-uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id)
+bool stall_step(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns,
+		struct period_step *out)
 {
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 
-	return paces_period(&st->paces, process_id);
+	return paces_step(&st->paces, process_id, now_ns, out);
+}
+
+/* A moment's rounding is no more than all of it. */
+static double step_part(const struct period_step *step, double ns)
+{
+	return ns < (double)step->step_ns ? ns / (double)step->step_ns : 1;
+}
+
+struct diagnose_step diagnose_step(const struct diagnose *dg, uint64_t process_id,
+				   uint64_t now_ns)
+{
+	struct diagnose_step out = { .nccl = -1, .exposed = -1 };
+	struct period_step step;
+
+	if (!stall_step(dg, process_id, now_ns, &step) || !step.step_ns)
+		return out;
+	out.step_ns = step.step_ns;
+	if (step.inside_ns >= 0)
+		out.nccl = step_part(&step, step.inside_ns);
+	if (step.moving_ns >= 0)
+		out.exposed = step_part(&step, fmax(0, step.inside_ns - step.moving_ns));
+	return out;
 }
 
 uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id)

@@ -5,13 +5,27 @@
  */
 #include "ncclinspd/findings/pace.h"
 
-#include "ncclinspd/findings/period.h"
+#include <math.h>
+#include <string.h>
+
 #include "reader/base/pool.h"
+
+#define STRETCHES	64	/* operations of another communicator may come that many late */
+#define STEP_NS		UINT64_C(10000000000)
+
+/* Time that is covered: stretches that do not touch each other, in order. */
+struct cover {
+	uint64_t from_ns;	/* what was before is not known any more */
+	uint32_t n;
+	struct { uint64_t from_ns, to_ns; } at[STRETCHES];
+};
 
 struct pace {
 	uint64_t process_id;
 	uint64_t longest_ns;
+	uint64_t compared_ns;	/* when the newest that ranks were compared in was posted */
 	bool watched;
+	struct cover inside, moving;
 	struct period period;
 };
 
@@ -45,6 +59,70 @@ static uint64_t op_token(const struct op *op, uint64_t comm)
 	return index_mix(index_mix(comm, (uintptr_t)op->func), op->bytes);
 }
 
+/* ---- time inside operations ------------------------------------------------------ */
+
+static void cover_forget(struct cover *c, uint32_t n)
+{
+	c->from_ns = c->at[n - 1].to_ns;
+	c->n -= n;
+	memmove(c->at, c->at + n, c->n * sizeof(*c->at));
+}
+
+/* Put one stretch in the place of those from `first` to before `end`. */
+static void cover_replace(struct cover *c, uint32_t first, uint32_t end, uint64_t from_ns,
+			  uint64_t to_ns)
+{
+	memmove(c->at + first + 1, c->at + end, (c->n - end) * sizeof(*c->at));
+	c->n += first + 1 - end;
+	c->at[first].from_ns = from_ns;
+	c->at[first].to_ns = to_ns;
+}
+
+/* How much of that was not covered before. */
+static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t before_ns = 0;
+	uint32_t first, end;
+
+	if (c->n == STRETCHES)
+		cover_forget(c, STRETCHES / 2);
+	if (from_ns < c->from_ns)
+		from_ns = c->from_ns;
+	if (to_ns <= from_ns)
+		return 0;
+	for (first = c->n; first && c->at[first - 1].to_ns >= from_ns;)
+		first--;
+	for (end = first; end < c->n && c->at[end].from_ns <= to_ns; end++)
+		before_ns += c->at[end].to_ns - c->at[end].from_ns;
+	if (end > first && c->at[first].from_ns < from_ns)
+		from_ns = c->at[first].from_ns;
+	if (end > first && c->at[end - 1].to_ns > to_ns)
+		to_ns = c->at[end - 1].to_ns;
+	cover_replace(c, first, end, from_ns, to_ns);
+	return to_ns - from_ns - before_ns;
+}
+
+/* It waits for other ranks at its beginning, and moves data then. */
+static struct period_part pace_part(struct pace *pace, const struct op *op)
+{
+	uint64_t inside_ns = op_inside_ns(op), to_ns = op->started_ns + inside_ns;
+	uint64_t moving_ns = inside_ns;
+
+	if (op_is_fused(op) && op_ran_in_batch(op) && !op->batch_head)
+		return (struct period_part){ 0, 0 };
+	if (inside_ns == UNKNOWN_U64 || !op->started_ns)
+		return (struct period_part){ NAN, NAN };
+	if (op->local_ranks > 1) {
+		pace->compared_ns = op->enqueued_ns;
+		if (op->waitfree_ns < inside_ns)
+			moving_ns = op->waitfree_ns;
+	}
+	return (struct period_part){
+		(float)cover_add(&pace->inside, op->started_ns, to_ns),
+		(float)cover_add(&pace->moving, to_ns - moving_ns, to_ns),
+	};
+}
+
 void paces_add(struct paces *paces, const struct op *op)
 {
 	struct pace *pace = pace_find(paces, op->process_id) ?: pace_make(paces, op->process_id);
@@ -57,7 +135,7 @@ void paces_add(struct paces *paces, const struct op *op)
 		pace->watched = op->expects_kernel || op->expects_proxy;
 	if (pace->period.count && op->enqueued_ns > last_ns + pace->longest_ns)
 		pace->longest_ns = op->enqueued_ns - last_ns;
-	period_add(&pace->period, op_token(op, comm), op->enqueued_ns);
+	period_add(&pace->period, op_token(op, comm), op->enqueued_ns, pace_part(pace, op));
 }
 
 void paces_forget(struct paces *paces, uint64_t process_id)
@@ -75,15 +153,28 @@ uint64_t paces_period(struct paces *paces, uint64_t process_id)
 	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
 }
 
-uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns,
-			    uint32_t *ops)
+uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns)
 {
 	struct pace *pace = pace_find(paces, process_id);
 
+	return pace && period_find(&pace->period) ? period_since(&pace->period, from_ns) : 0;
+}
+
+bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
+		struct period_step *out)
+{
+	struct pace *pace = pace_find(paces, process_id);
+	uint64_t lately_ns;
+
 	if (!pace || !period_find(&pace->period))
-		return 0;
-	*ops = pace->period.lag;
-	return period_since(&pace->period, from_ns);
+		return false;
+	*out = period_step(&pace->period, STEP_NS);
+	lately_ns = STEP_NS + 2 * out->step_ns;
+	if (now_ns > pace->period.last_ns + lately_ns)
+		out->inside_ns = out->moving_ns = -1;
+	if (now_ns > pace->compared_ns + lately_ns)
+		out->moving_ns = -1;
+	return true;
 }
 
 bool paces_watched(const struct paces *paces, uint64_t process_id)

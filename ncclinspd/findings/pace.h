@@ -4,11 +4,12 @@
 
 /* The pace at which each process posts operations: its iteration and its longest pause. */
 
+#include "ncclinspd/findings/period.h"
 #include "reader/base/model.h"
 
 #define PACES	2048		/* more than there are processes at a time */
 
-/* All of them; zeroed is empty.  Up to 32 KiB for each process that posts. */
+/* All of them; zeroed is empty.  Up to 66 KiB for each process that posts. */
 struct paces {
 	struct pace *at[PACES];
 };
@@ -22,9 +23,16 @@ void paces_forget(struct paces *paces, uint64_t process_id);
 /* Median iteration time in ns; 0: none is known. */
 uint64_t paces_period(struct paces *paces, uint64_t process_id);
 
-/* The same of iterations that ended since then; and operations in one. */
-uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns,
-			    uint32_t *ops);
+/* The lower quartile of iterations that ended since then. */
+uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns);
+
+/*
+ * The iterations of the last 10 s, or the last one.  Its parts are not known where nothing was
+ * timed, or lately nothing posted, and moving_ns not where ranks were not compared.  False:
+ * there is none.
+ */
+bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
+		struct period_step *out);
 
 /* Was the end of its newest operation something that could be seen? */
 bool paces_watched(const struct paces *paces, uint64_t process_id);

@@ -6,6 +6,7 @@
  */
 #include "ncclinspd/findings/period.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "tables/stat.h"
@@ -36,7 +37,7 @@ static int32_t later_by(uint32_t a, uint32_t b)
 }
 
 /* Operations come in the order in which they end; here they stand as they were posted. */
-void period_add(struct period *p, uint64_t token, uint64_t time_ns)
+void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct period_part part)
 {
 	uint32_t us, i = 0;
 
@@ -53,6 +54,7 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns)
 	}
 	p->ring[period_place(p, i)].token = (uint32_t)(token ^ token >> 32);
 	p->ring[period_place(p, i)].us = us;
+	p->ring[period_place(p, i)].part = part;
 }
 
 /* Share of operations that are the same as the one `lag` before, over the newest `n`. */
@@ -259,4 +261,62 @@ uint64_t period_since(const struct period *p, uint64_t from_ns)
 						p->ring[period_place(p, i + p->lag)].us;
 	stat_sort(us.at, us.n);
 	return us.n ? (uint64_t)us.at[us.n / 4] * 1000 : 0;
+}
+
+/* ---- what is in one ------------------------------------------------------------ */
+
+/* One place of an iteration, over several of them. */
+struct period_sum {
+	double inside_ns, moving_ns;
+	uint32_t n;
+};
+
+/* The newest `n`, and before these as far as it takes to know each place; how many are not. */
+static uint32_t period_sum_up(const struct period *p, uint32_t n, struct period_sum *at)
+{
+	uint32_t unknown = p->lag;
+
+	for (uint32_t i = 0; i < period_held(p) && (i < n || unknown); i++) {
+		struct period_part part = p->ring[period_place(p, i)].part;
+		struct period_sum *sum = &at[i % p->lag];
+
+		if (isnan(part.inside_ns))
+			continue;
+		unknown -= !sum->n++;
+		sum->inside_ns += (double)part.inside_ns;
+		sum->moving_ns += (double)part.moving_ns;
+	}
+	return unknown;
+}
+
+/* Operations in whole iterations within the window, one at least. */
+static uint32_t period_whole(const struct period *p, uint64_t window_ns)
+{
+	uint32_t newest = p->ring[period_place(p, 0)].us, n = 0;
+
+	while (n + p->lag < period_held(p) &&
+	       (uint64_t)(newest - p->ring[period_place(p, n)].us) * 1000 < window_ns)
+		n++;
+	return n < p->lag ? p->lag : n - n % p->lag;
+}
+
+struct period_step period_step(const struct period *p, uint64_t window_ns)
+{
+	uint32_t n = period_whole(p, window_ns);
+	struct period_sum *at = calloc(p->lag, sizeof(*at));
+	struct period_step step = {
+		.step_ns = (uint64_t)(p->ring[period_place(p, 0)].us -
+				      p->ring[period_place(p, n)].us) * 1000 / (n / p->lag),
+		.inside_ns = -1, .moving_ns = -1,
+	};
+
+	if (at && !period_sum_up(p, n, at)) {
+		step.inside_ns = step.moving_ns = 0;
+		for (uint32_t i = 0; i < p->lag; i++) {
+			step.inside_ns += at[i].inside_ns / at[i].n;
+			step.moving_ns += at[i].moving_ns / at[i].n;
+		}
+	}
+	free(at);
+	return step;
 }

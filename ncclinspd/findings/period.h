@@ -4,12 +4,18 @@
 
 /*
  * The iteration of a training job, found in the stream of one process's operations:
- * the smallest lag at which it repeats itself.  Fixed memory (32 KiB), and
+ * the smallest lag at which it repeats itself.  Fixed memory (64 KiB), and
  * nothing is worked out before somebody asks.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* What an operation adds to an iteration's time inside operations; NaN: not known. */
+struct period_part {
+	float inside_ns;
+	float moving_ns;	/* ... without that in which all only wait */
+};
 
 #define PERIOD_TOKENS	4096	/* operations looked at */
 #define PERIOD_SHIFT	512	/* places by which an operation may come too late: ranks.h */
@@ -26,11 +32,12 @@ struct period {
 	struct {
 		uint32_t token;
 		uint32_t us;	/* time since origin_ns, modulo 2^32 */
+		struct period_part part;
 	} ring[PERIOD_TOKENS];
 };
 
 /* A zeroed one is empty.  One operation, by what it is and when it was posted. */
-void period_add(struct period *p, uint64_t token, uint64_t time_ns);
+void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct period_part part);
 
 /*
  * Bring lag, median_ns and p95_ns up to date; false: there is no period.  A lag is
@@ -45,5 +52,18 @@ bool period_find(struct period *p);
  * after that time; 0: there was none.  To be called after a period_find() that is true.
  */
 uint64_t period_since(const struct period *p, uint64_t from_ns);
+
+/* The mean of whole iterations; the parts of it are < 0 where they are not known. */
+struct period_step {
+	uint64_t step_ns;
+	double inside_ns, moving_ns;
+};
+
+/*
+ * The iterations of `window_ns` before the newest operation, the last one at least.  Where not all
+ * operations are timed, each place of an iteration counts by the mean of those that are.
+ * To be called after a period_find() that is true.
+ */
+struct period_step period_step(const struct period *p, uint64_t window_ns);
 
 #endif

@@ -34,7 +34,6 @@
 #define ROOM	16	/* communicators for which it is made at a time */
 
 struct metrics_comm {
-	uint64_t iteration_ns;	/* 0: not known */
 	uint64_t generation;	/* the stage's when they were looked for; 0: never */
 	int32_t rank;		/* the rank, which API v1 to v3 learn later than the rest */
 	uint32_t role, comm, member;	/* rows, or POOL_NONE */
@@ -47,7 +46,7 @@ struct metrics_seen {
 	struct keyed_head head;
 	uint64_t process_id;
 	uint32_t member;	/* its row, or POOL_NONE */
-	uint64_t iteration_ns;	/* 0: not known */
+	struct diagnose_step step;
 	uint64_t generation;	/* the member is known at this one; 0: never looked for */
 	double records;
 	double dropped[METRICS_REASON_END];
@@ -622,14 +621,23 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
 
+static void row_put_known(struct metrics_row *row, int value, double x)
+{
+	if (x >= 0)
+		row->v[value] = x;
+}
+
 /* A period takes some 100 us to be found: processes take turns. */
 static void see_iteration(const struct metrics *m, struct metrics_row *row,
 			  struct metrics_seen *seen, const struct process *p, uint64_t now_ns)
 {
 	if (m->source.diagnose && (now_ns / SECOND_NS + p->id) % ITERATION_TURNS == 0)
-		seen->iteration_ns = diagnose_iteration_ns(m->source.diagnose, p->id);
-	if (seen->iteration_ns)
-		row->v[MEMBER_ITERATION] = (double)seen->iteration_ns * 1e-9;
+		seen->step = diagnose_step(m->source.diagnose, p->id, now_ns);
+	if (!seen->step.step_ns)
+		return;
+	row->v[MEMBER_ITERATION] = (double)seen->step.step_ns * 1e-9;
+	row_put_known(row, MEMBER_NCCL, seen->step.nccl);
+	row_put_known(row, MEMBER_EXPOSED, seen->step.exposed);
 }
 
 /* An ended process keeps no row in use, nor has one made anew. */

@@ -46,7 +46,8 @@ struct rank_row {
 	name_t last_func;
 	uint64_t last_seq, last_op_ns;
 	uint32_t in_flight;
-	uint64_t oldest_ns, iteration_ns;
+	uint64_t oldest_ns;
+	struct diagnose_step step;
 	double wait, blame, last;
 	struct straggler_lately lately;
 	uint64_t window_ns, ops, p50_ns, p99_ns;
@@ -309,13 +310,14 @@ static void rank_copy_text(char *to, size_t bytes, const char *from)
 static struct rank_row rank_row_begin(const struct request *r, const struct process *p)
 {
 	struct rank_row row = {
+		.step = { .nccl = -1, .exposed = -1 },
 		.host = r->serve->host, .pid = p->pid, .uid = p->uid,
 		.global_rank = job_number(job_rank(p)), .level = process_level(p),
 		.phase = p->phase.name, .lost = process_lost(p), .process_id = p->id,
 	};
 
 	if (r->serve->source.diagnose)
-		row.iteration_ns = diagnose_iteration_ns(r->serve->source.diagnose, p->id);
+		row.step = diagnose_step(r->serve->source.diagnose, p->id, r->serve->now_ns);
 	rank_copy_text(row.user, sizeof(row.user), serve_user_name(r->serve, p->uid));
 	rank_copy_text(row.job, sizeof(row.job), job_id(p));
 	return row;

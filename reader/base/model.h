@@ -349,6 +349,7 @@ struct op {
 	uint64_t exec_ns;		/* UNKNOWN_U64 */
 	uint64_t exec_error_ns;		/* UNKNOWN_U64 */
 	enum timing_source source;
+	uint64_t started_ns;	/* CLOCK_MONOTONIC: beginning of exec_ns; 0: not known */
 	/*
 	 * The GPU's times as gpuclock maps them: no moment is later than these, nor earlier
 	 * by more than the error.  0: not known.

@@ -145,6 +145,14 @@ static uint64_t unseen_ns(const struct tick_clock *clock, const struct op *op)
 	return seen_ns > op->gpu_start_mono_ns ? seen_ns - op->gpu_start_mono_ns : 0;
 }
 
+static uint64_t started_ns(const struct tick_clock *clock, const struct op *op)
+{
+	if (op->gpu_start_mono_ns)
+		return op->gpu_start_mono_ns;
+	return timeline_mono(clock, op->source == TIMING_PROXY_CPU ? op->proxy_start_ticks :
+								     op->kernel_start_ticks);
+}
+
 void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struct op *op)
 {
 	uint64_t posted = op->api_start_ticks ? op->api_start_ticks : op->start_ticks;
@@ -154,6 +162,7 @@ void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struc
 	place_exec(clock, op);
 	op->queue_ns = queue_ns(clock, op);
 	place_on_gpu(gpu, clock, op);
+	op->started_ns = started_ns(clock, op);
 	op->unseen_ns = unseen_ns(clock, op);
 }
 
