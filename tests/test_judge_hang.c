@@ -20,7 +20,8 @@ static void setup(void)
 		comms[c] = (struct hang_comm){ RANKS, ranks[c], RANKS };
 		for (int32_t r = 0; r < RANKS; r++)
 			ranks[c][r] = (struct hang_standing){
-				.rank = r, .process = 100 + (uint64_t)r, .posted = true, .peer = UNKNOWN_I32, .count = 1024,
+				.rank = r, .process = 100 + (uint64_t)r, .posted = true,
+				.peer = UNKNOWN_I32, .count = 1024,
 				.datatype = "float", .algo = "RING", .proto = "LL",
 				.root = UNKNOWN_I32, .channels = 2, .elsewhere = HANG_NONE,
 			};

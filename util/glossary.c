@@ -251,13 +251,13 @@ static const struct word methods[] = {
 };
 
 static const struct word lineless[] = {
-	W("no_times", "No send that was timed found the network idle. Receives cannot tell, nor can NCCL "
-	  "before 2.27."),
+	W("no_times", "No send that was timed found the network idle. Receives cannot tell, nor "
+	  "can NCCL before 2.27."),
 	W("few_sizes", "Fewer than three sizes of transfers."),
 	W("close_sizes", "The largest size is less than four times the smallest."),
 	W("no_line", "The times do not grow with the sizes along a line."),
-	W("too_fast", "The line would be ten times faster than the busy network: the progress thread saw "
-	  "transfers begin late."),
+	W("too_fast", "The line would be ten times faster than the busy network: the progress "
+	  "thread saw transfers begin late."),
 };
 
 static const struct topic topics[] = {

@@ -157,20 +157,20 @@ static void step_add_part(struct phrase *text, const char *label, const json_t *
 		phrase_add(text, "  %s -", label);
 }
 
-/* A job's iteration, and how much of it is NCCL's, or waiting. */
+/* A job's iteration, where one is known, and how much of it is NCCL's, or waiting. */
 static void head_put_step(struct line *line, const json_t *job, bool named)
 {
 	const json_t *ns = json_object_get(job, "iteration_ns");
 	const char *name = json_string_value(json_object_get(job, "job"));
-	char label[TEXT_MAX], parts[3 * TEXT_MAX] = "-";
+	char label[TEXT_MAX], parts[3 * TEXT_MAX];
 	struct phrase text;
 
-	if (json_is_integer(ns)) {
-		phrase_start(&text, parts, sizeof(parts));
-		phrase_add_duration(&text, (uint64_t)json_integer_value(ns));
-		step_add_part(&text, "NCCL", json_object_get(job, "nccl"));
-		step_add_part(&text, "exposed wait", json_object_get(job, "exposed"));
-	}
+	if (!json_is_integer(ns))
+		return;
+	phrase_start(&text, parts, sizeof(parts));
+	phrase_add_duration(&text, (uint64_t)json_integer_value(ns));
+	step_add_part(&text, "NCCL", json_object_get(job, "nccl"));
+	step_add_part(&text, "exposed wait", json_object_get(job, "exposed"));
 	snprintf(label, sizeof(label), "%s%sstep", named && name ? name : "",
 		 named && name ? " " : "");
 	head_put_if_fits(line, LINE_PLAIN, label, parts);
