@@ -39,7 +39,8 @@ static void check_row(const struct aggregate_row *row, uint64_t since_ns)
 	ck_assert_uint_eq(row->exec.max_ns, exec[timed - 1]);
 	ck_assert(fx_is_close(row->exec.p50_ns, exec[(timed + 1) / 2 - 1]));
 	ck_assert(fx_is_close(row->exec.p99_ns, exec[(uint64_t)ceil(0.99 * (double)timed) - 1]));
-	ck_assert_double_eq_tol(row->share, (double)sum / (double)row->window_ns, 1e-6);
+	ck_assert_double_eq_tol(row->share * row->sampled_fraction,
+				(double)sum / (double)row->window_ns, 1e-6);
 }
 
 static uint64_t window_start(uint64_t slices, uint64_t slice_ns)

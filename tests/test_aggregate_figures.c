@@ -283,7 +283,8 @@ static void check_row(const struct aggregate_row *row)
 	ck_assert_double_eq_tol(row->sampled_fraction, (double)e.timed / (double)e.ops, 1e-9);
 	if (e.exec.n + e.batch.n)
 		ck_assert_double_eq_tol(row->share, (double)(e.exec.sum + e.batch.sum) /
-					((double)row->window_ns * (double)e.members), 1e-6);
+					((double)row->window_ns * (double)e.members) *
+					(double)e.ops / (double)e.timed, 1e-6);
 }
 
 START_TEST(every_figure_of_any_grouping_is_that_of_the_slow_way)

@@ -309,6 +309,39 @@ START_TEST(what_cannot_be_compared_is_left_out)
 }
 END_TEST
 
+/* Bursts time one in ten: each of them waits for 20 ms in 100. */
+START_TEST(what_was_timed_stands_for_what_was_not)
+{
+	json_t *a;
+
+	for (int k = 0; k < 2000; k++) {
+		struct op ops[2] = { op_of(fx.processes[0], TRANSFER + 20000000),
+				     op_of(fx.processes[1], TRANSFER) };
+		const struct op *const both[2] = { &ops[0], &ops[1] };
+
+		for (int i = 0; k % 10 && i < 2; i++) {
+			ops[i].source = TIMING_NONE;
+			ops[i].exec_ns = UNKNOWN_U64;
+		}
+		straggler_see(fx.straggler, both, 2, fx.processes, fx.nprocesses, fx.now_ns);
+		fx.now_ns += FX_SECOND / 10;
+		straggler_turn(fx.straggler, fx.now_ns);
+	}
+	a = fx_get("/v1/ranks?fields=rank,compared,wait,blame", 200);
+	for (int i = 0; i < 2; i++) {
+		json_t *row = json_array_get(fx_at(a, "ranks"), (size_t)i);
+		bool waits = fx_number(row, "rank") == 0;
+
+		ck_assert_double_eq_tol(json_number_value(fx_at(row, "compared")), 0.1, 0.001);
+		ck_assert_double_eq_tol(json_number_value(fx_at(row, "wait")), waits ? 0.2 : 0,
+					0.02);
+		ck_assert_double_eq_tol(json_number_value(fx_at(row, "blame")), waits ? 0 : 0.2,
+					0.05);
+	}
+	json_decref(a);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -317,6 +350,7 @@ int main(void)
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(the_stage_that_the_others_wait_for_is_named),
 		FX_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in),
+		FX_TEST(what_was_timed_stands_for_what_was_not),
 		FX_TEST(a_stage_that_waits_in_another_operation_waits),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),

@@ -114,6 +114,7 @@ struct straggler_track {
 struct recent {
 	uint64_t part;
 	uint64_t ops, wait_ns, blame_ns;
+	uint64_t ended, timed;
 };
 
 struct straggler_member {
@@ -361,19 +362,27 @@ static struct straggler_unit *joint_unit(struct straggler *s, const struct strag
 	return u->key == j->unit_key ? u : NULL;
 }
 
-/* Add to a member's sums what `ops` operations that came at `now_ns` cost it, or the others. */
-static void member_count(struct straggler_member *m, uint64_t ops, uint64_t wait_ns,
-			 uint64_t blame_ns, uint64_t now_ns)
+/* The part of that time; NULL: it is so long ago that its place has gone to another. */
+static struct recent *member_recent(struct straggler_member *m, uint64_t now_ns)
 {
 	uint64_t part = now_ns / RECENT_PART_NS;
 	struct recent *recent = &m->recent[part % (RECENT_PARTS + 1)];
 
-	m->sums.wait_ns += wait_ns;
-	m->sums.blame_ns += blame_ns;
-	if (recent->part > part)
-		return;		/* it came so long ago that its place has gone to another */
 	if (recent->part < part)
 		*recent = (struct recent){ .part = part };
+	return recent->part > part ? NULL : recent;
+}
+
+/* Add to a member's sums what `ops` operations that came at `now_ns` cost it, or the others. */
+static void member_count(struct straggler_member *m, uint64_t ops, uint64_t wait_ns,
+			 uint64_t blame_ns, uint64_t now_ns)
+{
+	struct recent *recent = member_recent(m, now_ns);
+
+	m->sums.wait_ns += wait_ns;
+	m->sums.blame_ns += blame_ns;
+	if (!recent)
+		return;
 	recent->ops += ops;
 	recent->wait_ns += wait_ns;
 	recent->blame_ns += blame_ns;
@@ -1026,6 +1035,19 @@ static bool ops_count(const struct op *const *ops, uint32_t n)
 	return heads || !op_is_fused(ops[0]);
 }
 
+/* What is not timed is not compared, and counts beside what is. */
+static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
+{
+	const uint64_t key = member_key(s, op->process_id, op->comm_index);
+	struct straggler_member *m = keyed_find(&s->members, &key);
+	struct recent *recent = m && !op->parts ? member_recent(m, now_ns) : NULL;
+
+	if (!recent)
+		return;
+	recent->ended++;
+	recent->timed += op->source == TIMING_KERNEL_GPU;
+}
+
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns)
 {
@@ -1040,6 +1062,8 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 
 	bool stage = n == 1 && op_is_stage(ops[0]);
 
+	for (uint32_t i = 0; i < n; i++)
+		member_note_end(s, ops[i], now_ns);
 	if (!stage && !ops_count(ops, n))
 		return;
 	op.func = stage ? STAGES : ops[0]->func;
@@ -1144,6 +1168,14 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 		recent->ops += r->ops;
 		recent->wait_ns += r->wait_ns;
 		recent->blame_ns += r->blame_ns;
+		recent->ended += r->ended;
+		recent->timed += r->timed;
+	}
+	if (recent->timed) {
+		double all = (double)recent->ended / (double)recent->timed;
+
+		recent->wait_ns = (uint64_t)((double)recent->wait_ns * all);
+		recent->blame_ns = (uint64_t)((double)recent->blame_ns * all);
 	}
 	from_ns = now_part < RECENT_PARTS ? 0 : (now_part - RECENT_PARTS + 1) * RECENT_PART_NS;
 	if (m->first_ns > from_ns)

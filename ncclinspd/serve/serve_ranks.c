@@ -48,7 +48,7 @@ struct rank_row {
 	uint32_t in_flight;
 	uint64_t oldest_ns;
 	struct diagnose_step step;
-	double wait, blame, last;
+	double compared, wait, blame, last;
 	struct straggler_lately lately;
 	uint64_t window_ns, ops, p50_ns, p99_ns;
 	double ops_per_s, busbw_gbs, busbw_waitfree_gbs, share, idle;
@@ -363,12 +363,15 @@ static void rank_row_put_waiting(struct rank_row *row, const struct request *r)
 	const struct straggler *s = r->serve->source.straggler;
 	struct straggler_recent recent;
 
-	row->wait = row->blame = row->last = -1;
+	row->compared = row->wait = row->blame = row->last = -1;
 	row->lately.late_ns = UNKNOWN_U64;
 	if (!s)
 		return;
-	if (straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent) &&
-	    recent.ops) {
+	if (!straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent))
+		recent = (struct straggler_recent){ 0 };
+	if (recent.ended)
+		row->compared = (double)recent.timed / (double)recent.ended;
+	if (recent.ops) {
 		row->blame = rank_share(recent.blame_ns, recent.window_ns);
 		row->wait = rank_share(recent.wait_ns, recent.window_ns);
 	}

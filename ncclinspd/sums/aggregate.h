@@ -98,7 +98,8 @@ struct aggregate_row {
 	double busbw_min_gbs;
 	double busbw_waitfree_gbs; /* over the time of the last to come; time-weighted; < 0 */
 	double wait_fraction;	/* part of the time inside: wait for this node's last; < 0 */
-	double share;		/* part of wall time inside, per member; < 0: not known */
+	double share;		/* part of wall time inside, per member, what was timed standing for
+				   all; < 0: not known */
 	double sampled_fraction; /* operations with a time, alone or in a batch, over all */
 	double lost_fraction;	/* part of the records of its processes; < 0: there were none */
 };
