@@ -52,6 +52,15 @@ static uint32_t count_in_flight(const union fx_record *live, size_t n)
 	return ops;
 }
 
+/* One node, and no kernel that is watched: it may be over, and nothing tells. */
+START_TEST(what_nothing_tells_the_end_of_is_not_told_as_in_flight)
+{
+	fx_recon_open(&fx, 2, FX_MASK_PROXY);
+	give(fx_p2p(8, 0, 2, 4, 100));
+	ck_assert_uint_eq(count_in_flight(NULL, 0), 0);
+}
+END_TEST
+
 START_TEST(what_only_settles_is_not_told_as_in_flight)
 {
 	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
@@ -366,6 +375,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet),
+		FX_TEST(what_nothing_tells_the_end_of_is_not_told_as_in_flight),
 		FX_TEST(what_only_settles_is_not_told_as_in_flight),
 		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
 		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),

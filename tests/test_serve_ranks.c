@@ -195,6 +195,10 @@ START_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
 	fx_process(12, 77, 1);		/* another user's says that it is of the same one */
 	add_ops(fx.processes[0], 10, 2);
 	add_ops(fx.processes[1], 10, 2);
+	a = fx_get("/v1/ranks?rank=0", 200);
+	ck_assert(json_is_null(fx_at(a, "ranks.0.wait")));
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.compared")), 0, 1e-9);
+	json_decref(a);
 	add_lateness(10, 20 * MS);
 	a = fx_get("/v1/ranks?rank=0", 200);
 	ck_assert(json_is_false(fx_at(a, "ranks.0.stalled")));

@@ -397,6 +397,8 @@ static void rank_row_put_sums(struct rank_row *row, struct rank_table *t)
 	sums = t->next_sums < t->sums.n ? &t->sums.at[t->next_sums] : NULL;
 	if (!sums || sums->process_id != key.process_id || sums->comm_index != key.comm_index)
 		return;
+	if (row->wait < 0 && row->compared < 0)
+		row->compared = 0;	/* it has operations, and none ever was */
 	row->window_ns = sums->window_ns;
 	row->ops = sums->ops;
 	row->p50_ns = sums->p50_ns;

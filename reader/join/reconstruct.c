@@ -394,6 +394,14 @@ static void end_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 	}
 }
 
+/* Does anything tell its end?  On one node and with no kernel that is watched, nothing does. */
+static bool op_end_is_seen(const struct recon *r, const struct op *op)
+{
+	const struct recon_comm *rcomm = recon_seen_comm(r, op->comm_index);
+
+	return op->expects_kernel || (rcomm && rcomm->proxy_seen);
+}
+
 /*
  * All children of an operation are in flight together: one gone and none left
  * means done.  So does a communicator that was finalized: that waits for its
@@ -444,7 +452,8 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 static bool op_may_be_over(const struct reconstruct *rc, const struct recon *r,
 			   const struct open_op *o)
 {
-	return !r->ended && (o->op.kernel_stopped || o->op.proxy_ops) &&
+	return !r->ended &&
+	       (o->op.kernel_stopped || o->op.proxy_ops || !op_end_is_seen(r, &o->op)) &&
 	       op_may_settle(r, &o->op) &&
 	       rc->checked_ns < o->touched_ns + GIVE_UP_NS;
 }
