@@ -1040,9 +1040,9 @@ static void member_note_end(struct straggler *s, const struct op *op, uint64_t n
 {
 	const uint64_t key = member_key(s, op->process_id, op->comm_index);
 	struct straggler_member *m = keyed_find(&s->members, &key);
-	struct recent *recent = m && !op->parts ? member_recent(m, now_ns) : NULL;
+	struct recent *recent = m ? member_recent(m, now_ns) : NULL;
 
-	if (!recent)
+	if (!recent || op->parts || !op_may_be_timed(op))
 		return;
 	recent->ended++;
 	recent->timed += op->source == TIMING_KERNEL_GPU;

@@ -817,7 +817,8 @@ static void row_fill(const struct aggregate_work *work, const struct aggregate_q
 	sums_figures(sums, work->h, out);
 	inside = (double)out->window_ns * row->members;
 	out->share = out->exec.n + out->batch.n && inside > 0 ?
-		     (double)row->inside_ns / inside / out->sampled_fraction : -1;
+		     (double)row->inside_ns / inside * (double)sums->kernel_ops /
+		     (double)sums->timed_ops : -1;
 	out->lost_fraction = row->records + row->lost ?
 			     (double)row->lost / (double)(row->records + row->lost) : -1;
 }

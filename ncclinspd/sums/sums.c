@@ -123,6 +123,7 @@ uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *s
 	sums->ops++;
 	sums->fused += op_is_fused(op);
 	sums->derived += op->parts > 0;
+	sums->kernel_ops += op_may_be_timed(op);
 	sums->timed_ops += sample->timed;
 	if (op->bytes != UNKNOWN_U64) {
 		sums->sized_ops++;
@@ -181,6 +182,7 @@ void sums_merge_counts(struct sums *to, const struct sums *from)
 	to->bytes += from->bytes;
 	to->fused += from->fused;
 	to->derived += from->derived;
+	to->kernel_ops += from->kernel_ops;
 }
 
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,

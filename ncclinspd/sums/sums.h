@@ -28,6 +28,7 @@ struct value_sums {
 struct sums {
 	uint64_t ops, sized_ops, bytes;
 	uint64_t fused, derived;
+	uint64_t kernel_ops;	/* may be timed */
 	uint64_t timed_ops;	/* alone or in a batch */
 	uint64_t timed_bytes;	/* bytes of what has both size and time, and its time */
 	uint64_t timed_ns;

@@ -390,6 +390,12 @@ struct op {
 	double busbw_waitfree_gbs;	/* over that; <= 0: not known */
 };
 
+/* Has it a kernel that may be timed?  Not by copy engines, nor within a rank. */
+static inline bool op_may_be_timed(const struct op *op)
+{
+	return !op->is_ce && !op->api_only && !(op->is_p2p && op->peer == op->rank);
+}
+
 /* Ran in a kernel with others, or may have: its time is the batch's, counted by the head. */
 static inline bool op_is_fused(const struct op *op)
 {
