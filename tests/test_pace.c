@@ -147,6 +147,19 @@ START_TEST(what_was_is_not_told_of_now)
 }
 END_TEST
 
+/* Timed in a burst now and then, of which the last was a while ago. */
+START_TEST(bursts_tell_also_between_them)
+{
+	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS)
+		add(1, 0, i == 20 ? 30 : UNTIMED, i == 20 ? 10 : 0);
+	ms_are(step_later(0).inside_ns, 30);
+	ms_are(step_later(0).moving_ns, 10);
+	for (int i = 0; i < PERIOD_TOKENS; i++, now_ns += STEP_MS * MS)
+		add(1, 0, 30, 0);
+	ck_assert(step_later(0).moving_ns < 0);
+}
+END_TEST
+
 /* A change shows after 10 s, or after the first iteration that is longer. */
 START_TEST(it_is_of_the_last_iterations)
 {
@@ -169,6 +182,7 @@ int main(void)
 		FX_TEST(operations_that_are_not_timed_count_as_their_like),
 		FX_TEST(where_a_part_is_never_timed_nothing_is_known),
 		FX_TEST(what_was_is_not_told_of_now),
+		FX_TEST(bursts_tell_also_between_them),
 		FX_TEST(it_is_of_the_last_iterations),
 	};
 

@@ -23,7 +23,7 @@ struct cover {
 struct pace {
 	uint64_t process_id;
 	uint64_t longest_ns;
-	uint64_t compared_ns;	/* when the newest that ranks were compared in was posted */
+	uint64_t compared;	/* operations up to the newest that ranks were compared in; 0: none */
 	bool watched;
 	struct cover inside, moving;
 	struct period period;
@@ -113,7 +113,7 @@ static struct period_part pace_part(struct pace *pace, const struct op *op)
 	if (inside_ns == UNKNOWN_U64 || !op->started_ns)
 		return (struct period_part){ NAN, NAN };
 	if (op->local_ranks > 1) {
-		pace->compared_ns = op->enqueued_ns;
+		pace->compared = pace->period.count + 1;
 		if (op->waitfree_ns < inside_ns)
 			moving_ns = op->waitfree_ns;
 	}
@@ -164,15 +164,13 @@ bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
 		struct period_step *out)
 {
 	struct pace *pace = pace_find(paces, process_id);
-	uint64_t lately_ns;
 
 	if (!pace || !period_find(&pace->period))
 		return false;
 	*out = period_step(&pace->period, STEP_NS);
-	lately_ns = STEP_NS + 2 * out->step_ns;
-	if (now_ns > pace->period.last_ns + lately_ns)
+	if (now_ns > pace->period.last_ns + STEP_NS + 2 * out->step_ns)
 		out->inside_ns = out->moving_ns = -1;
-	if (now_ns > pace->compared_ns + lately_ns)
+	if (!pace->compared || pace->period.count - pace->compared >= PERIOD_TOKENS)
 		out->moving_ns = -1;
 	return true;
 }

@@ -28,7 +28,7 @@ uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t f
 
 /*
  * The iterations of the last 10 s, or the last one.  Its parts are not known where nothing was
- * timed, or lately nothing posted, and moving_ns not where ranks were not compared.  False:
+ * timed, or lately nothing posted, and moving_ns not where ranks were not compared either.  False:
  * there is none.
  */
 bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
