@@ -80,23 +80,32 @@ static int count(void)
 	return nfound;
 }
 
-static void add_op(int comm, int kind, double times)
+static void add_timed(int comm, int kind, uint64_t ns)
 {
 	static const char *const names[] = { "dp", "tp" };
-	struct op op = {
+	const struct op op = {
 		.process_id = 1, .has_comm_id = true, .comm_id = 0xc0 + (uint64_t)comm,
 		.comm_index = (uint32_t)comm,
 		.comm_name = names[comm], .nranks = 8, .func = "AllReduce", .algo = "RING",
 		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = source,
-		.sampled = true, .complete = true,
+		.sampled = true, .complete = true, .exec_ns = ns,
 	};
 
-	/* waiting for others makes many longer, and none shorter */
-	op.exec_ns = (uint64_t)((double)(1000000u << kind) * times *
-				(1 + 0.02 * (double)(fx_random() % 100) / 100));
-	if (fx_random() % 2)
-		op.exec_ns *= 1 + fx_random() % 4;
 	diagnose_op(dg, &op, now_ns);
+}
+
+static uint64_t time_alone(int kind, double times)
+{
+	return (uint64_t)((double)(1000000u << kind) * times *
+			  (1 + 0.02 * (double)(fx_random() % 100) / 100));
+}
+
+/* Waiting for others makes many longer, and none shorter. */
+static void add_op(int comm, int kind, double times)
+{
+	uint64_t waits = fx_random() % 2 ? fx_random() % 4 : 0;
+
+	add_timed(comm, kind, time_alone(kind, times) * (1 + waits));
 }
 
 /* Windows of ten seconds, three kinds on each of two communicators. */
@@ -167,6 +176,29 @@ START_TEST(a_young_job_is_compared_with_its_first_minutes)
 	ck_assert_uint_le(now_ns - found->since_ns, 130 * SECOND);
 	run(60, 2, KINDS, 1.1);
 	ck_assert_int_eq(count(), 1);		/* it is not taken for usual */
+}
+END_TEST
+
+/* Bursts leave one operation in 10 s. */
+static void run_rarely(int ops, double times)
+{
+	for (int i = 0; i < ops; i++) {
+		add_timed(0, 0, time_alone(0, times));
+		now_ns += 10 * SECOND;
+		diagnose_look(dg, now_ns);
+	}
+}
+
+START_TEST(operations_that_are_timed_rarely_are_compared_as_well)
+{
+	uint64_t from_ns;
+
+	run_rarely(4 * LEARN, 1);
+	from_ns = now_ns;
+	run_rarely(60, 1.5);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_uint_ge(found->since_ns, from_ns - 120 * SECOND);
+	ck_assert_uint_le(found->since_ns, from_ns + 120 * SECOND);
 }
 END_TEST
 
@@ -273,6 +305,7 @@ int main(void)
 		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
 		FX_TEST(what_the_network_alone_timed_has_no_usual),
 		FX_TEST(a_young_job_is_compared_with_its_first_minutes),
+		FX_TEST(operations_that_are_timed_rarely_are_compared_as_well),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),

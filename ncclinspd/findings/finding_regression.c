@@ -51,7 +51,8 @@ struct regression_series {
 	bool from_before;	/* its baseline is of an earlier job */
 	uint32_t slow_windows;
 	uint64_t since_ns;	/* start of the change behind the alarm */
-	uint32_t ops;		/* operations in this window */
+	uint32_t ops;		/* operations in this window ... */
+	uint64_t from_ns;	/* ... which began with the end of the one before; 0: the first */
 	uint64_t all_ops;
 	double values[VALUES];	/* ns */
 	struct cusum cusum;
@@ -208,23 +209,26 @@ static void series_accept(struct regressions *rg, struct regression_series *s)
 	series_keep(rg, s);
 }
 
+/* A window of few operations, as bursts leave them in a small job, goes on. */
 static void close_window(struct regressions *rg, struct regression_series *s, double h,
 			 uint64_t now_ns)
 {
+	uint64_t window_ns = s->from_ns ? now_ns - s->from_ns : WINDOW_NS;
 	uint32_t n = s->ops < VALUES ? s->ops : VALUES;
 	uint32_t learned = s->cusum.learned;
 	int before = s->cusum.alarm, alarm;
 
-	s->ops = 0;
 	if (n < LEAST_VALUES)
 		return;
+	s->ops = 0;
+	s->from_ns = now_ns;
 	stat_sort(s->values, n);
 	alarm = cusum_add(&s->cusum, log(s->values[n / 4]), h);
 	if (s->cusum.learned > learned)		/* a short job's, too, is better than none */
 		series_keep(rg, s);
 	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;
 	if (alarm > 0 && before <= 0)
-		s->since_ns = now_ns - cusum_onset(&s->cusum, 1) * WINDOW_NS;
+		s->since_ns = now_ns - cusum_onset(&s->cusum, 1) * window_ns;
 	if (alarm)
 		series_accept(rg, s);
 }
