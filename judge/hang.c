@@ -579,6 +579,12 @@ static const struct hang_group *case_group(const struct hang_case *c)
 	return &c->hang->groups.at[c->verdict.comm];
 }
 
+bool hang_may_be_busy(const struct hang_case *c)
+{
+	return c->verdict.verdict == VERDICT_NOT_JOINED ||
+	       (c->verdict.verdict == VERDICT_COMM_DEADLOCK && case_group(c)->by_calls);
+}
+
 bool hang_explains(const struct hang_case *cause, const struct hang_case *c)
 {
 	uint32_t doubt = case_doubt(c), least = case_doubt(cause);

@@ -84,6 +84,7 @@ struct hang_call {
 	name_t func, datatype;
 	uint64_t count;
 	int32_t root;		/* UNKNOWN_I32 */
+	uint64_t at_ns;		/* when; 0: not known */
 };
 
 /* A process that the kernel lets run no further, by a signal or for a debugger. */
@@ -145,6 +146,7 @@ struct hang_rank {
 struct hang_group {
 	uint32_t first, n;
 	uint32_t job;		/* the same for groups that share processes, also through others */
+	uint64_t job_last_ns;	/* when the job posted last anything; kept in the group `job` */
 	bool has_op;
 	/*
 	 * The oldest in flight of its live ranks; of two that were called in another
@@ -155,7 +157,8 @@ struct hang_group {
 	struct hang_row op;
 	bool unwatched;			/* `op` is the latter: its end is not watched */
 	bool by_calls;			/* `op` is the call of a collective that not all have
-					   made, or that they made unlike each other */
+					   made, or that they made unlike each other, or before
+					   and after one of another communicator */
 	uint64_t call;			/* number of that call on its communicator, from 0 */
 	uint64_t least_ns;		/* a rank seen sooner after `op` than that may still come */
 };
@@ -331,6 +334,9 @@ struct hang_case {
 
 /* A rank that is alive and has not come may be busy: no alarm before so long, if not told else. */
 #define HANG_NOT_JOINED_NS	UINT64_C(300000000000)
+
+/* May its ranks be alive and well, and busy elsewhere?  One is away, or no end is watched. */
+bool hang_may_be_busy(const struct hang_case *c);
 
 /* Is it no more than a warning yet?  Else it is critical. */
 static inline bool hang_is_warning(const struct hang_case *c)

@@ -418,6 +418,145 @@ static void group_find_other_call(const struct hang *h, struct hang_group *g)
 	g->call = number;
 }
 
+/* ---- ... and who has made calls on two communicators in another order ----------------- */
+
+#define HALTED_NS	UINT64_C(2000000000)	/* a job that has posted nothing for so long ... */
+#define LAST_NS		UINT64_C(5000000000)	/* ... is compared by what it called just before */
+
+_Static_assert(HANG_CALLS * HANG_CALLS <= 64, "a bit for each pair of calls");
+
+static void groups_find_last(struct hang *h)
+{
+	for (uint32_t i = 0; i < h->groups.n; i++) {
+		struct hang_group *job = &h->groups.at[h->groups.at[i].job];
+		uint64_t last_ns = hang_quiet_since(h, &h->groups.at[i]);
+
+		if (last_ns > job->job_last_ns)
+			job->job_last_ns = last_ns;
+	}
+}
+
+/* Was it among what the job called last, before it halted? */
+static bool group_is_last(const struct hang *h, const struct hang_group *g)
+{
+	uint64_t last_ns = h->groups.at[g->job].job_last_ns;
+
+	return g->n > 1 && last_ns && last_ns + HALTED_NS <= h->now_ns &&
+	       hang_quiet_since(h, g) + LAST_NS >= last_ns;
+}
+
+/* When the rank made one of its newest calls, or posted what is in flight; 0: not known. */
+static uint64_t rank_call_ns(const struct hang_group *g, const struct hang_rank *r,
+			     uint64_t number)
+{
+	const struct hang_call *call = hang_call(r, number);
+
+	if (!g->has_op)
+		return call && r->counts_calls ? call->at_ns : 0;
+	return !number && r->has_oldest ? r->oldest.enqueued_ns : 0;
+}
+
+/* The number of the first call that is kept of it: of all ranks of a group the same one. */
+static uint64_t group_first_call(const struct hang *h, const struct hang_group *g)
+{
+	uint64_t calls = g->has_op ? 0 : h->ranks.at[g->first].calls;
+
+	return calls > HANG_CALLS ? calls - HANG_CALLS : 0;
+}
+
+/* Two groups, and a bit for each pair of calls, one of each. */
+struct crossing {
+	const struct hang *hang;
+	struct hang_group *a, *b;
+	uint64_t first_a, first_b;	/* numbers of the first calls */
+};
+
+static const struct hang_rank *group_rank_like(const struct hang *h, const struct hang_group *g,
+					       const struct hang_rank *r)
+{
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (h->ranks.at[i].process == r->process && h->ranks.at[i].gpu == r->gpu)
+			return &h->ranks.at[i];
+	return NULL;
+}
+
+/* The pairs of which the rank made a's call first, and b's. */
+static void crossing_see(const struct crossing *c, const struct hang_rank *r, uint64_t *a_first,
+			 uint64_t *b_first)
+{
+	const struct hang_rank *other = group_rank_like(c->hang, c->b, r);
+
+	*a_first = *b_first = 0;
+	for (uint32_t i = 0; other && i < HANG_CALLS * HANG_CALLS; i++) {
+		uint64_t a_ns = rank_call_ns(c->a, r, c->first_a + i / HANG_CALLS);
+		uint64_t b_ns = rank_call_ns(c->b, other, c->first_b + i % HANG_CALLS);
+
+		if (a_ns && b_ns)
+			*(a_ns < b_ns ? a_first : b_first) |= UINT64_C(1) << i;
+	}
+}
+
+/* Pairs that ranks called in both orders; none, where a rank itself has no order. */
+static uint64_t crossing_pairs(const struct crossing *c)
+{
+	uint64_t a_first, b_first, some_a = 0, some_b = 0, crossed;
+	const struct hang_rank *ranks = &c->hang->ranks.at[c->a->first];
+
+	for (uint32_t i = 0; i < c->a->n; i++) {
+		crossing_see(c, &ranks[i], &a_first, &b_first);
+		some_a |= a_first;
+		some_b |= b_first;
+	}
+	crossed = some_a & some_b;
+	for (uint32_t i = 0; crossed && i < c->a->n; i++) {
+		crossing_see(c, &ranks[i], &a_first, &b_first);
+		if (a_first & crossed && b_first & crossed)
+			crossed = 0;
+	}
+	return crossed;
+}
+
+static void group_take_call(const struct hang *h, struct hang_group *g, uint64_t number)
+{
+	const struct hang_call *usual;
+
+	if (g->has_op)
+		return;
+	usual = group_usual_call(h, g, number);
+	group_take_unwatched(h, g, usual->func, UNKNOWN_U64);
+	g->by_calls = true;
+	g->call = number;
+}
+
+static void groups_try_crossed(const struct hang *h, struct hang_group *a, struct hang_group *b)
+{
+	const struct crossing c = { h, a, b, group_first_call(h, a), group_first_call(h, b) };
+	uint64_t crossed = crossing_pairs(&c);
+	uint32_t first;
+
+	if (!crossed)
+		return;
+	first = (uint32_t)__builtin_ctzll(crossed);
+	group_take_call(h, a, c.first_a + first / HANG_CALLS);
+	group_take_call(h, b, c.first_b + first % HANG_CALLS);
+}
+
+/* Only a job that has halted: the same order may be none of a busy one's. */
+static void groups_find_crossed(struct hang *h)
+{
+	groups_find_last(h);
+	for (uint32_t i = 0; i < h->groups.n; i++) {
+		struct hang_group *a = &h->groups.at[i];
+
+		for (uint32_t k = 0; group_is_last(h, a) && !a->has_op && k < h->groups.n; k++) {
+			struct hang_group *b = &h->groups.at[k];
+
+			if (b != a && b->job == a->job && !b->unwatched && group_is_last(h, b))
+				groups_try_crossed(h, a, b);
+		}
+	}
+}
+
 #define SILENCED_NS	UINT64_C(1000000000)
 
 bool hang_may_be_silenced(const struct hang *h, const struct hang_group *g)
@@ -445,6 +584,7 @@ static void groups_find_unwatched(struct hang *h)
 		if (!g->has_op && !hang_may_be_silenced(h, g))
 			group_find_behind(h, g);
 	}
+	groups_find_crossed(h);
 }
 
 /* ---- the whole --------------------------------------------------------------------- */

@@ -73,6 +73,14 @@ static bool rank_is_on_same_gpu(const struct hang_rank *a, const struct hang_ran
 	return a->process == b->process && (!a->gpu || !b->gpu || a->gpu == b->gpu);
 }
 
+/* When it made the call that its group is about; 0: not known. */
+static uint64_t rank_called_ns(const struct hang *h, const struct hang_rank *r)
+{
+	const struct hang_call *call = hang_call(r, h->groups.at[r->group].call);
+
+	return call ? call->at_ns : 0;
+}
+
 /* The time since which it waits on its own communicator; 0: it does not. */
 static uint64_t rank_waits_since(const struct hang *h, const struct hang_rank *r)
 {
@@ -80,6 +88,8 @@ static uint64_t rank_waits_since(const struct hang *h, const struct hang_rank *r
 
 	if (r->has_oldest)
 		return r->oldest.enqueued_ns;
+	if (g->by_calls)
+		return rank_called_ns(h, r);
 	return g->unwatched && rank_has_posted(h, r, &g->op) ? g->op.enqueued_ns : 0;
 }
 
@@ -330,6 +340,8 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 
 	if (g->by_calls && s.posted) {
 		standing_take_call(&s, hang_call(r, g->call), &g->op);
+		if (s.posted)
+			standing_may_be_away(h, r, rank_called_ns(h, r), &s);
 		return s;
 	}
 	s.done = s.posted && !r->op;

@@ -159,7 +159,7 @@ static void call(uint32_t r, name_t func, name_t datatype, int32_t root)
 	rank->last_op_ns = NOW - 20 * SECOND;
 	rank->calls = (rank->calls ?: 20) + 1;
 	memmove(rank->call, rank->call + 1, sizeof(rank->call) - sizeof(rank->call[0]));
-	rank->call[HANG_CALLS - 1] = (struct hang_call){ func, datatype, 64, root };
+	rank->call[HANG_CALLS - 1] = (struct hang_call){ func, datatype, 64, root, 0 };
 }
 
 START_TEST(who_calls_a_broadcast_from_another_root_is_named)
@@ -207,6 +207,84 @@ START_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
 	ck_assert_ptr_nonnull(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
 			 "has not come to Broadcast on dp, "
 				     "the call #21 there; its last one was AllReduce"));
+}
+END_TEST
+
+/* A second communicator of the same processes, for calls that are not watched. */
+static void add_other_comm(void)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		struct hang_rank *rank = list_append(&h.ranks);
+
+		*rank = h.ranks.at[r];
+		rank->name = "tp";
+		rank->id = 8;
+		rank->key = h.ranks.n;
+	}
+}
+
+/* Rank r calls both that long ago, dp's first, or tp's. */
+static void call_both(uint32_t r, uint64_t ago, bool dp_first)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t at = r + (i == dp_first) * RANKS;
+
+		call(at, "AllReduce", "ncclBfloat16", UNKNOWN_I32);
+		h.ranks.at[at].last_op_ns = NOW - ago + i;
+		h.ranks.at[at].call[HANG_CALLS - 1].at_ns = NOW - ago + i;
+	}
+}
+
+/* Both have made each call: nothing but their order tells why they are quiet. */
+static enum verdict judge_both(void)
+{
+	struct hang_input in;
+
+	ck_assert_int_eq(hang_ready(&h), 0);
+	hang_find(&h);
+	ck_assert_uint_eq(h.groups.n, 2);
+	hang_place(&h);
+	in = hang_input(&h);
+	c = (struct hang_case){ .hang = &h, .age_ns = 20 * SECOND, .limit_ns = 10 * SECOND };
+	if (!h.groups.at[0].has_op)
+		return VERDICT_UNKNOWN;
+	hang_decide(&in, 0, &c.verdict);
+	hang_say(&c, text, sizeof(text));
+	return c.verdict.verdict;
+}
+
+START_TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock)
+{
+	add_other_comm();
+	for (uint32_t r = 0; r < RANKS; r++) {
+		call_both(r, 21 * SECOND, true);
+		call_both(r, 20 * SECOND, r != 2);
+	}
+	ck_assert_int_eq(judge_both(), VERDICT_COMM_DEADLOCK);
+	ck_assert(hang_may_be_busy(&c));
+	ck_assert_ptr_nonnull(strstr(text, "on dp waits for its rank 2"));
+	ck_assert_ptr_nonnull(strstr(text, "on tp waits for its ranks 0-1,3"));
+}
+END_TEST
+
+START_TEST(a_busy_job_is_in_no_deadlock_whatever_it_called_first)
+{
+	add_other_comm();
+	for (uint32_t r = 0; r < RANKS; r++)
+		call_both(r, SECOND, r != 2);
+	ck_assert_int_eq(judge_both(), VERDICT_UNKNOWN);
+}
+END_TEST
+
+/* As two threads of a process call them. */
+START_TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock)
+{
+	add_other_comm();
+	for (uint32_t r = 0; r < RANKS; r++) {
+		call_both(r, 21 * SECOND, r == 2);
+		call_both(r, 20 * SECOND, r != 2);
+	}
+	ck_assert_int_eq(judge_both(), VERDICT_UNKNOWN);
 }
 END_TEST
 
@@ -277,6 +355,9 @@ int main(void)
 		FX_TEST(who_called_with_another_count_is_told_apart),
 		FX_TEST(who_called_two_in_the_other_order_is_told_apart),
 		FX_TEST(a_job_that_hangs_has_one_cause),
+		FX_TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock),
+		FX_TEST(a_busy_job_is_in_no_deadlock_whatever_it_called_first),
+		FX_TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock),
 		FX_TEST(who_calls_a_broadcast_from_another_root_is_named),
 		FX_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched),
 		FX_TEST(what_is_not_told_of_a_call_differs_from_nothing),

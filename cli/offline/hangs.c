@@ -87,7 +87,7 @@ static void rank_take_last(struct hangs *h, struct hang_rank *r, const json_t *r
 	}
 }
 
-static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *rank)
+static void rank_take_calls(const struct node *node, struct hang_rank *r, const json_t *rank)
 {
 	const json_t *calls = json_object_get(rank, "newest_calls");
 	size_t n = json_array_size(calls);
@@ -100,8 +100,9 @@ static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *
 		const json_t *call = json_array_get(calls, i);
 
 		r->call[HANG_CALLS - n + i] = (struct hang_call){
-			.func = name_at(h, call, "func"), .datatype = name_at(h, call, "datatype"),
+			.func = name_at(node->hangs, call, "func"), .datatype = name_at(node->hangs, call, "datatype"),
 			.count = call_number(call, "count"), .root = signed_at(call, "root"),
+			.at_ns = shots_clock_at(&node->clock, call_number(call, "start_mono_ns")),
 		};
 	}
 }
@@ -139,7 +140,7 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 		.last_op_ns = shots_clock_at(&n->clock, call_number(rank, "last_op_mono_ns")),
 	};
 	rank_take_last(h, r, rank);
-	rank_take_calls(h, r, rank);
+	rank_take_calls(n, r, rank);
 	make_name(n, rank, r->name, comm, name);
 	json_object_set_new(h->keys, name, json_integer((json_int_t)r->key));
 }
@@ -307,7 +308,7 @@ static bool hang_judge(struct hangs *h, const struct hang_input *in, struct offl
 	hang_decide(in, c->group, &c->verdict);
 	if (hang_is_proven(c->verdict.verdict))
 		hang->suspected = false;
-	if (c->verdict.verdict == VERDICT_NOT_JOINED)
+	if (hang_may_be_busy(c))
 		c->critical_ns = HANG_NOT_JOINED_NS;
 	return !case_may_be_over(c) && (!hang->suspected || case_is_suspected(h, c));
 }

@@ -310,7 +310,7 @@ static bool stall_decide(const struct diagnose *dg, struct stalls *st, struct st
 	else if (moves)
 		s->c.verdict = (struct hang_verdict){ .verdict = VERDICT_SLOW, .comm = s->c.group,
 						      .peer = UNKNOWN_I32 };
-	else if (w->verdict == VERDICT_NOT_JOINED)
+	else if (hang_may_be_busy(&s->c))
 		stall_measure_absence(dg, st, s);
 	s->grade = s->c.age_ns > s->limit.ns ? FINDING_FOUND : FINDING_SUSPECTED;
 	return s->grade == FINDING_FOUND ||

@@ -60,6 +60,7 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 		r->call[i] = (struct hang_call){
 			.func = progress.call[i].func, .datatype = progress.call[i].datatype,
 			.count = progress.call[i].count, .root = progress.call[i].root,
+			.at_ns = progress.call[i].start_ns,
 		};
 }
 

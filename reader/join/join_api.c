@@ -163,7 +163,7 @@ static void call_add(struct comm_progress *progress, const struct called *call)
 {
 	int at = RECONSTRUCT_CALLS - 1;
 
-	while (at >= 0 && progress->call[at].start_ticks > call->start_ticks)
+	while (at >= 0 && progress->call[at].start_ns > call->start_ns)
 		at--;
 	if (at < 0)
 		return;		/* older than all that are kept */
@@ -190,7 +190,7 @@ static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 			       r->process->first_seen_ns);
 	progress->calls++;
 	call_add(progress, &(struct called){
-		.start_ticks = c->start, .func = process_name(r->process, c->func),
+		.start_ns = posted_ns, .func = process_name(r->process, c->func),
 		.datatype = process_name(r->process, c->datatype), .count = c->count,
 		.root = ops_root(process_name(r->process, c->func), c->root),
 	});

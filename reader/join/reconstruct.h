@@ -72,7 +72,7 @@ struct reconstruct_stats {
 #define RECONSTRUCT_FUNCS 12
 /* A collective as the application called it. */
 struct called {
-	uint64_t start_ticks;
+	uint64_t start_ns;
 	name_t func, datatype;
 	uint64_t count;
 	int32_t root;		/* UNKNOWN_I32 where the function has none */
