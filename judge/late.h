@@ -142,6 +142,7 @@ double late_lost_ns(const struct late_view *v, uint32_t rank);
 /* The part of the time that its operations stand for. */
 double late_watched_ns(const struct late_window *w);
 
+#define LATE_STAGES	"Send and Recv"	/* the function of a stage of a pipeline */
 #define LATE_COST	0.015	/* part of the time that a late rank costs at least */
 
 /*

@@ -245,6 +245,44 @@ static bool late_has_lasted(const struct report_told *t, const struct offline_st
 	       told_elsewhere(t, comm);
 }
 
+/* Ranks of the communicator that are of one process. */
+static uint32_t comm_count_launched(const json_t *comm, const json_t *rank)
+{
+	json_t *ranks = json_object_get(comm, "ranks"), *other;
+	const char *place;
+	uint32_t n = 0;
+
+	json_object_foreach(ranks, place, other)
+		n += json_equal(json_object_get(other, "pid"), json_object_get(rank, "pid")) &&
+		     row_has(other, "host", member_text(rank, "host", ""));
+	return n;
+}
+
+static enum late_why why_of_text(const char *text)
+{
+	enum late_why why = LATE_WHY_END;
+
+	while (--why > LATE_WHY_UNKNOWN && strcmp(late_why_text(why), text))
+		;
+	return why;
+}
+
+/* The cause, and waiting that was handed on: samples do not tell them, the rank's own node does. */
+static void late_take_cause(struct late_case *c, const json_t *finding, const json_t *comm,
+			    const json_t *rank)
+{
+	uint64_t blame_ns = member_number(report_get(finding, "evidence"), "blame_ns", 0);
+	uint64_t moved_ns = member_number(report_get(finding, "evidence"), "moved_ns", 0);
+
+	c->why = why_of_text(member_text(report_get(finding, "evidence"), "why", ""));
+	c->launched = c->why == LATE_WHY_LAUNCHES ? comm_count_launched(comm, rank) : 0;
+	if (moved_ns >= blame_ns || !row_has(finding, "comm_id", member_text(comm, "comm_id", "")))
+		return;
+	c->moved_ns = (uint64_t)((double)c->blame_ns * (double)moved_ns /
+				 (double)(blame_ns - moved_ns));
+	c->blame_ns += c->moved_ns;
+}
+
 static void told_late(const struct offline_straggler *l, void *arg)
 {
 	struct report_told *t = arg;
@@ -258,6 +296,7 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	c.comm_name = member_text(comm, "comm_name", "");
 	c.comm_id = strtoull(l->comm, NULL, 16);
 	c.who = shots_whom(rank, member_text(rank, "host", NULL));
+	late_take_cause(&c, told_own_finding(t, rank, "straggler"), comm, rank);
 	if (!late_has_lasted(t, l, comm, rank))
 		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
@@ -499,6 +538,32 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 		json_object_set_new(t->hung, member_text(f, "comm_id", ""), json_true());
 }
 
+/*
+ * A slow stage of a pipeline: its node compares sends and receives, of which there are no
+ * samples.
+ */
+static void told_stage(struct report_told *t, const char *host, const json_t *node, const json_t *f)
+{
+	const json_t *evidence = json_object_get(f, "evidence");
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const json_t *number = json_array_get(json_object_get(f, "ranks"), 0);
+	const json_t *rank = comm_rank_row(comm, json_integer_value(number));
+	double wall_ns = (double)member_number(evidence, "window_ns", 0);
+	json_t *row;
+
+	if (!row_has(f, "kind", "straggler") || !json_is_true(json_object_get(f, "active")) ||
+	    !row_has(evidence, "func", LATE_STAGES) || !rank)
+		return;
+	row = make_row("warning", "STRAGGLER", comm, rank, member_text(f, "text", ""));
+	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "func", json_string(LATE_STAGES));
+	json_object_set_new(row, "age_ns", finding_file_age(f, node));
+	row_set_grade(row, !row_has(f, "grade", "suspected"), wall_ns ?
+		      (double)member_number(evidence, "blame_ns", 0) / wall_ns : 0);
+	keep_worst(t, rank, row);
+	json_decref(row);
+}
+
 /* ---- the command ------------------------------------------------------------------------- */
 
 static void told_all(struct report_told *t, struct shots *s)
@@ -513,6 +578,9 @@ static void told_all(struct report_told *t, struct shots *s)
 	deaths_find(s, tell_death, t);
 	stragglers_find(s, told_late, t);
 	slow_peers_find(t->slow_peers, tell_slow_peer, t);
+	json_object_foreach(s->nodes, key, value)
+		json_array_foreach(json_object_get(value, "findings"), i, finding)
+			told_stage(t, key, value, finding);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
 	json_object_foreach(s->nodes, key, value)

@@ -1012,8 +1012,6 @@ static bool op_is_seen(const struct op *op)
 	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
-static const char STAGES[] = "Send and Recv";
-
 /* A send or receive, or a few at once: more are an AlltoAll and the like, of all ranks. */
 static bool op_is_stage(const struct op *op)
 {
@@ -1066,7 +1064,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		member_note_end(s, ops[i], now_ns);
 	if (!stage && !ops_count(ops, n))
 		return;
-	op.func = stage ? STAGES : ops[0]->func;
+	op.func = stage ? LATE_STAGES : ops[0]->func;
 	op.kind = op_kind(s, ops[0]);
 	for (uint32_t i = 0; i < n; i++)
 		op.part[i] = (struct straggler_part){

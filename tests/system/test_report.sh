@@ -54,6 +54,23 @@ check "... or its samples are of minutes" verdict \
 late_found .
 check "... or its node has: without any daemon; with the code of a finding" exits 10 \
 	'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$T/found.json"
+# why TEXT JQ: the sentence says that, with such evidence of its node.
+why() {
+	late_found ". + {evidence: ({func: \"AllReduce\", blame_ns: 30, moved_ns: 0} + $2)}"
+	verdict "[.verdicts[] | select(.verdict == \"STRAGGLER\").text | test(\"$1\")] == [true]" "$T/found.json"
+}
+check "... why, in the words of the daemon: its GPU" why 'its GPU is still busy with what was posted before' '{why: "gpu"}'
+check "... its input" why 'which comes late: see the process.s input pipeline' '{why: "host"}'
+check "... the launches of its process" why 'launches its 1 ranks one after another' '{why: "launches"}'
+check "... and what of the waiting was handed on" why 'Of this, [0-9.]+m?s were lost in other communicators' '{why: null, moved_ns: 10}'
+check "... or that it is not known" why 'See that GPU.s clock' '{why: null}'
+# A stage of a pipeline is compared by its node alone: rank 0 is one beside the late rank 1.
+late_found '.ranks = [0] | .text = "rank 0 of dp is the pipeline stage that the others wait for" |
+	.evidence = {func: "Send and Recv", window_ns: 100, blame_ns: 20}'
+check "a slow stage of a pipeline is named, in the words of its node" verdict '
+	[.verdicts[] | select(.rank == 0) | [.verdict, .grade, .func, .text]] == [["STRAGGLER", "found", "Send and Recv",
+		"rank 0 of dp is the pipeline stage that the others wait for"]]' "$T/found.json"
+late_found .
 # Each is last in half of the operations: of two ranks one always is.
 jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
