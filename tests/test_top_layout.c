@@ -96,7 +96,7 @@ START_TEST(the_head_counts_what_there_is)
 	ck_assert(fx_shows("node7"));
 	ck_assert(fx_shows("up 2h13m"));
 	ck_assert(fx_shows("node7  jobs 1  GPUs 8  records/s -  lost 0  overhead -  level -"));
-	ck_assert(fx_shows("processes 8  communicators 1  step -"));
+	ck_assert(fx_shows("processes 8  communicators 1  ops"));
 }
 END_TEST
 
