@@ -535,10 +535,12 @@ demo: deps
 	@B=$(abspath $(B)) tests/demo.sh
 
 # ---- faults in numbers -----------------------------------------------------------
+REAL_KINDS := '^(late 5|late two$$|never|order|type|killed|stopped|deadlock|paused|stuck net|clean: (steady|jitter|checkpoints))'
 .PHONY: campaign
 campaign: deps
 	+@$(submake) B=$(B) all
-	@B=$(abspath $(B)) tests/campaign/campaign.sh $(CAMPAIGN)
+	@B=$(abspath $(B)) tests/campaign/campaign.sh -b $(CAMPAIGN)
+	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -r -s 280 -n 1 -c 1 -j 40 -k $(REAL_KINDS))
 
 # ---- in a system of its own -----------------------------------------------------------
 # Packages built where only what they declare is, and in a system that systemd booted.

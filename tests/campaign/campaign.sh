@@ -4,18 +4,22 @@
 # what is found, what is named right, what is said without cause.
 #
 #     campaign.sh [-n RUNS] [-c RUNS] [-j JOBS] [-s SECONDS] [-x SEED] [-k KINDS]
-#                 [-w SCENARIOS] [-o FILE]
+#                 [-w SCENARIOS] [-o FILE] [-r] [-b]
 #
-# RUNS of each kind of fault in each scenario (-n 3), and of each kind of noise (-c 10), each
-# with a seed of its own from SEED (1) on and SECONDS (13) long, JOBS at a time (12), watched
-# by the same two daemons, one per node.  KINDS and SCENARIOS are regular expressions; FILE
-# gets one JSON object per run (score.jq).
+# RUNS of each kind of fault in each scenario (-n 4), and of each kind of noise (-c 8), each
+# with a seed of its own from SEED (drawn anew) on and SECONDS (13) long, JOBS at a time (12),
+# watched by the same two daemons, one per node.  KINDS and SCENARIOS are regular expressions;
+# FILE gets one JSON object per run (score.jq).  -r: in real time, by daemons with the settings
+# that people have.  -b: fails where a figure is beyond its bound (table.jq).  One run of seed
+# S comes again by -x S -n 1 -c 1 -k '^KIND$' -w SCENARIO.
 . "$(dirname "$0")/../system/lib.sh"
 HERE=$TOP/tests/campaign
-unset NCCLINSP_KERNELS	# as people have it
 
-runs=3 clean=10 jobs=12 seconds=13 kinds=. scenarios=. out=$T/runs first_seed=1
-while getopts n:c:j:s:x:k:w:o: option; do
+runs=4 clean=8 jobs=12 seconds=13 kinds=. scenarios=. out=$T/runs bounds=false
+first_seed=$((RANDOM * 32768 + RANDOM))
+# Times of a daemon for people, divided by some 30: everything below takes seconds, not minutes.
+daemon_options=(--stall-min 300ms --straggler-window 2s)
+while getopts n:c:j:s:x:k:w:o:rb option; do
 	case $option in
 	n) runs=$OPTARG ;;
 	c) clean=$OPTARG ;;
@@ -25,26 +29,25 @@ while getopts n:c:j:s:x:k:w:o: option; do
 	w) scenarios=$OPTARG ;;
 	o) out=$OPTARG ;;
 	x) first_seed=$OPTARG ;;
+	r) daemon_options=() ;;
+	b) bounds=true ;;
 	*) exit 2 ;;
 	esac
 done
 
-# Times of a daemon for people, divided by some 30: everything below takes seconds, not minutes.
-daemon_options=(--stall-min 300ms --straggler-window 2s)
-
 # Per scenario: ranks; communicators that all ranks are in one of, with operations per second;
 # where ReduceScatter and AllGather alternate; the links between nodes.
-declare -A ranks=([dp]=4 [nested]=8 [moe]=4 [nodes]=8)
+declare -A ranks=([dp]=4 [nested]=8 [moe]=4 [nodes]=8 [root]=4)
 declare -A comms=([dp]="world:64" [nested]="tp:74 dp:37 world:18" [moe]="world:62 ep:62"
-		  [nodes]="tp:62 dp:62")
-declare -A pairs=([dp]="world:64" [nested]="dp:37" [moe]="world:62" [nodes]="dp:62")
+		  [nodes]="tp:62 dp:62" [root]="world:64")
+declare -A pairs=([dp]="world:64" [nested]="dp:37" [moe]="world:62" [nodes]="dp:62" [root]="world:64")
 declare -A links=([nested]="0:4 5:1 2:6 7:3" [moe]="1:2 3:0" [nodes]="2:4 3:5 6:0 7:1")
-declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000)
+declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000 [root]=31000)
 
 # KIND|SCENARIOS|WHO|FINDINGS|VERDICTS|FAULT.  WHO: the finding names `one` rank, the right one; it
-# `has` it among others where they cannot be told apart; or it is about `all`.
-# In FAULT: R rank, C communicator, K operation, P the first of a pair and Q its communicator,
-# A and B the ends of a link, LATEn: n percent of an iteration.
+# `has` it among others where they cannot be told apart; there is one for `each` of several; or it
+# is about `all`.  In FAULT (\n is a line): R and S ranks, C communicator, K operation, P the first
+# of a pair and Q its communicator, A and B the ends of a link, LATEn: n percent of an iteration.
 faults='
 late 1 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE1 comm Q every 2 from 20
 late 2 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE2 comm Q every 2 from 20
@@ -53,6 +56,9 @@ late 5 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE5 comm Q every
 late 20 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE20 comm Q every 2 from 20
 late 50 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE50 comm Q every 2 from 20
 late in bursts|dp nested moe nodes|one|^straggler$|.|late rank R by LATE40 comm Q every 50 for 10 from 20
+late two|dp moe|each|^straggler$|.|late rank R by LATE10 comm Q every 2 from 20\nlate rank S by LATE10 comm Q every 2 from 20
+late two unlike|dp moe|each|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20\nlate rank S by LATE20 comm Q every 2 from 20
+late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 420
 late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm Q every 2 from 20
 slow link|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow link A to B by 6x from 60
 slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank A by 6x comm Q from 60
@@ -63,6 +69,10 @@ frozen GPU|dp nested moe nodes|has|^stall$|^(GPU_STUCK\|NOT_RUNNING)$|freeze ran
 never joins|dp nested moe nodes|one|^desync$|^NOT_JOINED$|absent rank R comm C op K
 order|dp nested moe nodes|has|^desync$|^ORDER_MISMATCH$|swap rank R comm Q op P
 size|dp nested moe nodes|has|^desync$|^METADATA_MISMATCH$|mismatch rank R comm Q op P count 1000
+type|dp nested moe nodes|has|^desync$|^METADATA_MISMATCH$|mismatch rank R comm Q op P datatype float32
+other root|root|has|^desync$|^METADATA_MISMATCH$|mismatch rank R comm Q op P root 1
+absent of root|root|one|^desync$|^NOT_JOINED$|absent rank R comm C op K
+stopped|dp nested moe nodes|one|^(desync\|stall)$|^STOPPED$|signal STOP rank R
 deadlock|nested moe|has|^desync$|^COMM_DEADLOCK$|swap rank R DEADLOCK
 killed|dp nested moe nodes|one|^(died\|stall)$|^|kill process R comm C op K
 paused|dp nested moe nodes|all|^stall$|^OUTSIDE$|pause comm C op K
@@ -70,13 +80,13 @@ paused|dp nested moe nodes|all|^stall$|^OUTSIDE$|pause comm C op K
 
 # What is uneven without being wrong; \n is a line.
 noises='
-steady|dp nested moe nodes|
-jitter|dp nested moe nodes|compute 5ms jitter 90% rare 20ms every 3
+steady|dp nested moe nodes root|
+jitter|dp nested moe nodes root|compute 5ms jitter 90% rare 20ms every 3
 checkpoints|dp nested moe nodes|idle 1200ms jitter 20%
 evaluation|dp nested moe nodes|loop 30\ncompute 3ms jitter 10%\nAllReduce COMM 1 float32\nend
 uneven work|dp nested moe nodes|loop 40\ncompute 2ms jitter 60%\nAlltoAll COMM 64Ki bfloat16 uneven 80% inplace\nend
 '
-declare -A noise_comm=([dp]=world [nested]=world [moe]=ep [nodes]=dp)
+declare -A noise_comm=([dp]=world [nested]=world [moe]=ep [nodes]=dp [root]=world)
 
 # ---- chance, the same for the same seed ---------------------------------------
 chance=0
@@ -98,9 +108,11 @@ draw_op() {
 }
 
 fault_line() {
-	local scenario=$1 text=$2 r c k q p a=0 b=0 percent
+	local scenario=$1 text=$2 r s c k q p a=0 b=0 percent
 	below "${ranks[$scenario]}"
 	r=$drawn
+	below "$((ranks[$scenario] - 1))"
+	s=$(((r + 1 + drawn) % ranks[$scenario]))
 	one_of ${comms[$scenario]}
 	c=$drawn
 	draw_op "${c#*:}"
@@ -117,13 +129,13 @@ fault_line() {
 	else
 		text=${text//DEADLOCK/comm ep op $((p + 1)) comm world op $p}
 	fi
-	if [[ $text =~ LATE([0-9]+) ]]; then
+	while [[ $text =~ LATE([0-9]+) ]]; do
 		percent=${BASH_REMATCH[1]}
-		text=${text//LATE$percent/$((period_us[$scenario] * percent / 100))us}
-	fi
+		text=${text//LATE$percent /$((period_us[$scenario] * percent / 100))us }
+	done
 	# Launched an iteration ahead: what is shorter is over when the kernel begins.
 	text=${text//STARVE/$((period_us[$scenario] + 10000))us}
-	text=${text// R / $r } text=${text// A / $a } text=${text// B / $b }
+	text=${text// R / $r } text=${text/% R/ $r} text=${text// S / $s } text=${text// A / $a } text=${text// B / $b }
 	text=${text// C / ${c%:*} } text=${text// Q / ${q%:*} }
 	text=${text/% K/ $k} text=${text// P/ $p}
 	echo "$text"
@@ -133,7 +145,7 @@ fault_line() {
 write_scenario() {
 	local noise
 	printf -v noise '%b' "${4//COMM/${noise_comm[$2]}}"
-	awk -v fault="$3" -v noise="$noise" '
+	awk -v fault="$([[ $3 = signal* ]] || printf '%b' "$3")" -v noise="$noise" '
 		$0 == "@fault@" { print fault; next }
 		$0 == "@noise@" { print noise; next }
 		{ print }' "$HERE/$2.scn" >"$T/$1.scn"
@@ -161,11 +173,33 @@ plan() {
 
 shm_of() { [ "$1" = nodes ] && echo "$SHM/%n" || echo "$SHM/0"; }
 
-start_run() {	# NUMBER SCENARIO
-	nice -n 5 "$B/nccl-sim" --plugin "$PLUGIN" --seed "$1" --shm-dir "$(shm_of "$2")" \
+# start_run NUMBER SCENARIO KIND: kernels are not timed before a job is half a minute old, if not told else.
+start_run() {
+	local kernels=
+	[ ${#daemon_options[@]} = 0 ] || [[ $3 != late* && $3 != slow* && $3 != starved* && $3 != clean* ]] ||
+		kernels=always
+	NCCLINSP_KERNELS=$kernels nice -n 5 "$B/nccl-sim" --plugin "$PLUGIN" --seed "$1" --shm-dir "$(shm_of "$2")" \
 		--injected "$T/$1.injected" "$T/$1.scn" 2>"$T/$1.log" &
 	sims+=($!)
 	started+=($!)
+}
+
+pids_of() { sed -n 's/.*process [0-9]* is pid //p' "$T/$1.log"; }
+
+# send_signal NUMBER FAULT: two seconds after the start, to a process of one rank.
+send_signal() {
+	local pid
+	pid=$(pids_of "$1" | sed -n "$((${2##* } + 1))p")
+	kill -"$(cut -d' ' -f2 <<<"$2")" "$pid"
+	jq -c -n --argjson process "${2##* }" --arg at "$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)" \
+		'{kind: "signal", $process, at_mono_ns: ($at | tonumber)}' >"$T/$1.injected"
+}
+
+# The longest that a thread of the run could have run and got no CPU, by the kernel's count.
+waited_ns() {
+	local pid
+	for pid in $(pids_of "$1"); do cat /proc/"$pid"/task/*/schedstat; done 2>/dev/null |
+		awk '$2 > most { most = $2 } END { printf "%.0f\n", most }'
 }
 
 start_daemons() {
@@ -181,7 +215,7 @@ start_daemons() {
 # What daemon $1 says of everything.
 ask_node() {
 	SOCK=$T/$1.sock api comms >"$T/comms"
-	SOCK=$T/$1.sock api 'findings?grade=found' >"$T/findings"
+	SOCK=$T/$1.sock api findings >"$T/findings"
 	jq -c -n --slurpfile c "$T/comms" --slurpfile f "$T/findings" \
 		'{comms: ($c[0].comms // []), findings: ($f[0].findings // [])}'
 }
@@ -189,13 +223,13 @@ ask_node() {
 score() {	# NUMBER PLAN-LINE
 	local kind scenario who finds verdicts rest
 	IFS='|' read -r kind scenario who finds verdicts rest <<<"$2"
-	head -n 1 "$T/$1.injected" >"$T/fault"
-	sed -n 's/.*process [0-9]* is pid //p' "$T/$1.log" >"$T/pids"
-	jq -c -n --slurpfile fault "$T/fault" --slurpfile pids "$T/pids" --slurpfile nodes "$T/nodes" \
+	pids_of "$1" >"$T/pids"
+	jq -c -n --slurpfile faults "$T/$1.injected" --slurpfile pids "$T/pids" --slurpfile nodes "$T/nodes" \
 		--arg kind "$kind" --arg scenario "$scenario" --argjson seed "$1" --arg rule "$who" \
+		--argjson seconds "$seconds" --argjson waited_ns "$(cat "$T/$1.waited")" \
 		--arg finds "${finds//@/|}" --arg verdicts "${verdicts//@/|}" \
-		'{run: {$kind, $scenario, $seed, $rule, $finds, $verdicts}, fault: $fault[0],
-		  $pids, $nodes}' | jq -c -f "$HERE/score.jq" >>"$out"
+		'{run: {$kind, $scenario, $seed, $seconds, $rule, $finds, $verdicts}, $waited_ns,
+		  $faults, $pids, $nodes}' | jq -c -f "$HERE/score.jq" >>"$out"
 }
 
 stop_all() {
@@ -218,11 +252,19 @@ batch() {	# PLAN-LINE...
 		IFS='|' read -r kind scenario who finds verdicts fault noise <<<"$line"
 		chance=$((number * 7919))
 		[ -z "$fault" ] || fault=$(fault_line "$scenario" "$fault")
+		echo "$fault" >"$T/$number.fault"
 		write_scenario "$number" "$scenario" "$fault" "$noise"
-		start_run "$number" "$scenario"
+		start_run "$number" "$scenario" "$kind"
 		number=$((number + 1))
 	done
-	sleep "$seconds"
+	sleep 2
+	number=$seed
+	for line; do
+		[[ $line != *\|signal* ]] || send_signal "$number" "$(cat "$T/$number.fault")"
+		number=$((number + 1))
+	done
+	sleep "$((seconds - 2))"
+	for ((number = seed; number < seed + $#; number++)); do waited_ns "$number" >"$T/$number.waited"; done
 	{ ask_node 0; ask_node 1; } >"$T/nodes"
 	stop_all
 	for line; do
@@ -231,11 +273,13 @@ batch() {	# PLAN-LINE...
 	done
 }
 
+echo "# seeds from $first_seed on (-x $first_seed)"
 seed=$first_seed
 : >"$out"
 mapfile -t lines < <(plan | awk -F'|' -v k="$kinds" -v w="$scenarios" '$1 ~ k && $2 ~ w')
 for ((at = 0; at < ${#lines[@]}; at += jobs)); do
 	batch "${lines[@]:at:jobs}"
-	[ ! -t 2 ] || printf '\r%d of %d' "$seed" "${#lines[@]}" >&2
+	[ ! -t 2 ] || printf '\r%d of %d' "$((seed - first_seed))" "${#lines[@]}" >&2
 done
-jq -r -s -f "$HERE/table.jq" "$out"
+jq -r -s -f "$HERE/table.jq" "$out" | tee "$T/table"
+! $bounds || ! grep -q "BEYOND$" "$T/table"

@@ -1,28 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs, as score.jq tells them -> the table.
+# Runs, as score.jq tells them -> the table, and the figures that have a bound.
 def pad($n): . + " " * ([0, $n - length] | max);
 def left($n): " " * ([0, $n - length] | max) + .;
 def count(f): map(select(f)) | length;
 def seconds: if . == null then "-" else (. / 1e8 | round / 10 | tostring) end;
 def median: sort | if . == [] then null else .[length / 2 | floor] end;
 def row: "| " + (.[0] | pad(18)) + " | " + (.[1] | pad(8)) + " | "
-	+ (.[2:] | map(tostring | left(7)) | join(" | ")) + " |";
+	+ (.[2:] | map(tostring | left(6)) | join(" | ")) + " |";
 
-(["kind", "scenario", "runs", "found", "right", "untold", "alarms", "starved", "median", "most"]
-	| row),
-"| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |",
+# bound(WHAT; PART; OF; LEAST): a share of runs, of those that the machine gave their CPU.
+def bound($what; part; $least): length as $of | count(part) as $n
+	| select($of > 0)
+	| "\($what): \($n) of \($of), at least \($least * 100) %\(if $n < $least * $of then ": BEYOND" else "" end)";
+def is_hard: .injected and (.run.kind | test("^(late|slow|starved)") | not);
+def is_late: .run.kind | test("^late (2|3|5|20|50) %|^late (two|in|host)|^late,");
+
+(["kind", "scenario", "runs", "found", "rank", "cause", "untold", "alarms", "busy", "median", "most",
+  "onset"] | row),
+"| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
 (group_by([.run.kind, .run.scenario]) | sort_by(map(.run.seed) | min)[]
 	| (map(.took_ns) | map(values)) as $took
-	| (if .[0].injected then [count(.found), count(.right), count(.untold)]
-	   else ["-", "-", "-"] end) as $told
+	| (if .[0].injected then [count(.found), count(.right), count(.cause), count(.untold)]
+	   else ["-", "-", "-", "-"] end) as $told
 	| [.[0].run.kind, .[0].run.scenario, length] + $told
-		+ [count(.alarms > 0), count(.starved), ($took | median | seconds),
-		   ($took | max | seconds)] | row),
+		+ [count(.alarms > 0), count(.busy), ($took | median | seconds),
+		   ($took | max | seconds), (map(.onset_ns) | map(values) | max | seconds)] | row),
 "",
-"\(count(.injected)) runs with a fault: \(count(.injected and .found)) found, "
-	+ "\(count(.injected and .right)) named right, "
-	+ "\(count(.injected and .untold)) said to be beyond telling; "
-	+ "\(count(.injected | not)) clean runs: "
-	+ "\(count((.injected | not) and .alarms > 0)) with a false alarm; "
-	+ "in \(count(.starved)) of all runs the machine itself left threads without CPU, "
-	+ "which the kernel's own count confirms in \(count(.proven))"
+(map(select(.busy)) | "\(length) runs in which a thread waited for a CPU for a tenth of the time are beside the bounds"),
+(map(select(.busy | not))
+	| (map(select(is_hard)) | bound("hard faults found"; .found; 1)),
+	  (map(select(is_hard and .found)) | bound("... the right rank, or that nothing tells it"; .right or .untold; 0.98),
+		bound("... and the right cause"; .cause or .untold; 0.98)),
+	  (map(select(is_late)) | bound("late ranks from 2 % on found, the right ones"; .right; 0.95)),
+	  (map(select(.run.rule == "over")) | bound("repaired ones over"; .over; 0.95)),
+	  (map(select(.onset_ns != null)) | bound("beginnings within 10 s"; .onset_ns <= 10e9; 0.95)),
+	  (map(select(.injected)) | bound("runs with a fault in which nobody else is accused"; .alarms == 0; 0.98)),
+	  (map(select(.injected | not)) | (map(.run.seconds) | add / 3600) as $hours
+		| (map(.alarms + .suspected / 2) | add) as $n | select(length > 0)
+		| "false alarms in \($hours * 100 | round / 100) clean hours: \($n), at most one in 200 runs\(if $n > length / 200 then ": BEYOND" else "" end)"))

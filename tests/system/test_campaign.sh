@@ -3,7 +3,7 @@
 # A short campaign: one run of each fault that stops a job, and of some that run well.
 . "$(dirname "$0")/lib.sh"
 
-"$TOP/tests/campaign/campaign.sh" -n 1 -c 1 -j 12 -o "$T/runs" -w '^(dp|nodes)$' \
+"$TOP/tests/campaign/campaign.sh" -n 1 -c 1 -j 14 -o "$T/runs" -w '^(dp|nodes)$' \
 	-k '^(stuck|frozen|never|order|size|killed|paused|clean: (steady|checkpoints))' >"$T/table"
 sed 's/^/# /' "$T/table"
 
@@ -15,7 +15,8 @@ all_are() {
 }
 
 check "faults that stop a job are found" all_are .injected .found
-check "... and the right rank is named, or that nothing tells it" all_are .injected '.right or .untold'
+check "... the right rank is named, and the right cause, or that nothing tells it" \
+	all_are .injected '.cause or .untold'
 check "... and nobody else" all_are .injected '.alarms == 0'
 check "jobs that run well are left alone" all_are '.injected | not' '.alarms == 0'
 done_testing
