@@ -20,6 +20,13 @@ static void plain_print(const char *text)
 		putchar(*text == '|' || *text == '\n' ? ' ' : *text);
 }
 
+/* Notes are told only while something may come of them: a job that has become quiet. */
+static bool row_is_told(const json_t *row, enum finding_standing standing)
+{
+	return finding_standing(row) == standing &&
+	       (standing != FINDING_IS_NOTE || finding_is(row, "grade", "suspected"));
+}
+
 /* Prints the worst of that standing, and how many more there are; returns how many in all. */
 static int worst_print(const json_t *sorted, enum finding_standing standing, const char *before)
 {
@@ -29,7 +36,7 @@ static int worst_print(const json_t *sorted, enum finding_standing standing, con
 	int n = 0;
 
 	json_array_foreach((json_t *)sorted, i, row) {
-		if (finding_standing(row) != standing || n++)
+		if (!row_is_told(row, standing) || n++)
 			continue;
 		finding_headline(row, sentence);
 		finding_due(row, cli_now_ns(), due);
@@ -53,6 +60,7 @@ static int state_print(const struct cli *cli, const json_t *rows)
 	if (!worst_print(sorted, FINDING_IS_FOUND, ""))
 		printf("no finding");
 	worst_print(sorted, FINDING_IS_SUSPECTED, "; suspected: ");
+	worst_print(sorted, FINDING_IS_NOTE, "; note: ");
 	printf(" | critical=%d;;%lld;0 warning=%d;%lld;;0\n", critical,
 	       (long long)cli->crit - 1, warnings, (long long)cli->warn - 1);
 	json_decref(sorted);

@@ -59,6 +59,16 @@ START_TEST(of_more_than_three_of_one_grade_the_rest_is_counted)
 }
 END_TEST
 
+/* It may hang, where no end is watched. */
+START_TEST(job_that_has_become_quiet_is_not_called_well)
+{
+	add("suspected", "info", "stall", "no operation was posted. x");
+	fx_build();
+	ck_assert_int_eq(fx_find_line("no operation was posted; it began 43s ago"), 0);
+	ck_assert(!fx_shows("no fault"));
+}
+END_TEST
+
 /* As after a restart of the daemon, which has one about each process. */
 START_TEST(notes_do_not_hide_that_nothing_is_wrong)
 {
@@ -184,6 +194,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_is_found_comes_first_then_what_is_suspected_then_notes),
 		FX_LOOP(of_more_than_three_of_one_grade_the_rest_is_counted, 0, 2),
+		FX_TEST(job_that_has_become_quiet_is_not_called_well),
 		FX_TEST(notes_do_not_hide_that_nothing_is_wrong),
 		FX_TEST(nothing_is_judged_here),
 		FX_TEST(without_a_live_process_nothing_is_called_well),

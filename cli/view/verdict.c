@@ -153,12 +153,16 @@ void verdicts_put_calm(struct frame *frame, const json_t *answer, uint64_t now_n
 void verdicts_put(struct frame *frame, const struct view *view)
 {
 	size_t count[FINDING_STANDINGS] = { 0 }, first = 0, i;
+	bool calm = true;
 	json_t *row;
 
-	json_array_foreach(view->findings, i, row)
+	json_array_foreach(view->findings, i, row) {
 		count[finding_standing(row)]++;
+		calm = calm && finding_is(row, "grade", "found") &&
+		       finding_standing(row) == FINDING_IS_NOTE;
+	}
 	for (int standing = 0; standing < FINDING_STANDINGS; standing++) {
-		if (standing == FINDING_IS_NOTE && !first)
+		if (standing == FINDING_IS_NOTE && calm)
 			verdicts_put_calm(frame, view->built.findings, view->now_ns);
 		standing_put(frame, view, (enum finding_standing)standing, first, count[standing]);
 		first += count[standing];

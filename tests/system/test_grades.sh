@@ -50,13 +50,13 @@ marks() {
 		[[$name, $grade, [3]]]' "$2" || { jq '.traceEvents[] | select(.cat == "finding")' "$2"; return 1; }
 }
 
-# alone: a daemon that answers one request and no other is enough for diagnose.
+# alone COMMAND...: a daemon that answers one request with $T/findings.json and no other is enough for it.
 alone() {
-	printf '/v1/findings?active=true\n%s\n' "$(api 'findings?active=true')" >"$T/answers"
+	printf '/v1/findings?active=true\n%s\n' "$(cat "$T/findings.json")" >"$T/answers"
 	"$B/api-answers" "$T/alone.sock" "$T/answers" &
 	local pid=$! code
 	wait_until 5 test -S "$T/alone.sock"
-	"$I" --socket "$T/alone.sock" diagnose "$@" >"$T/out" 2>"$T/err"
+	"$I" --socket "$T/alone.sock" "$@" >"$T/out" 2>"$T/err"
 	code=$?
 	kill "$pid"
 	wait "$pid" 2>/dev/null
@@ -73,8 +73,15 @@ check "... 5 to 8 s after the others began to wait" api_is findings \
 check "... until its limit, as its text says" api_is findings \
 	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("[.] It is suspected, and found beyond its limit of 15"))'
 agree "suspected" suspected
-check "one request is all that diagnose makes" eval 'alone && tells "suspected warning: desync NOT_JOINED on dp"'
-check "... also of a job that is not here, which it says" eval '! alone --job 4711 && says "no process of job .4711. here"'
+api 'findings?active=true' >"$T/findings.json"
+check "one request is all that diagnose makes" eval 'alone diagnose && tells "suspected warning: desync NOT_JOINED on dp"'
+check "... also of a job that is not here, which it says" eval '! alone diagnose --job 4711 && says "no process of job .4711. here"'
+jq -c '.findings[0] |= (.severity = "info" | .kind = "stall" | .text = "no operation was posted. x")' "$T/findings.json" >"$T/quiet.json"
+mv "$T/quiet.json" "$T/findings.json"
+check "a job that has become quiet is a note of check" eval 'alone check &&
+	tells "^NCCLINSP OK - no finding; note: job 471142: no operation was posted, found in [0-9.]+s if it goes on [|] critical=0"'
+jq -c '.findings[0].grade = "found"' "$T/findings.json" >"$T/quiet.json" && mv "$T/quiet.json" "$T/findings.json"
+check "... other notes are none" eval 'alone check && tells "^NCCLINSP OK - no finding [|] critical=0"'
 check "... the log tells of it once, and not as an error" eval \
 	'[ "$(grep -c "finding suspected id=1 kind=desync" "$T/daemon.log")" -eq 1 ] && ! grep -q "err: finding" "$T/daemon.log"'
 check "... it asks for no black box" test "$(boxes)" -eq 0
