@@ -482,6 +482,42 @@ START_TEST(what_still_moves_is_slow_until_it_stops_moving)
 }
 END_TEST
 
+/* All that is told of a communicator that only broadcasts, or within a node without kernels. */
+static void call(struct process *p, uint64_t number)
+{
+	struct nci_ev_coll_api api = {
+		.type = NCI_EV_COLL_API, .form = 1, .comm = 0, .serial = 1,
+		.token = token_of(p, number), .start = ticks(), .stop = ticks() + 5, .count = 1024,
+		.func = 1,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&api, .comm = p->comms };
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
+}
+
+START_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told)
+{
+	json_t *a;
+
+	first->mask = second->mask = MASK_COLL;
+	call(first, 0);
+	call(second, 0);
+	call(first, 1);
+	look_for(40);
+	a = findings();
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it has lasted for 5m00s"));
+	json_decref(a);
+	call(second, 1);
+	call(first, 2);
+	look_for(10);
+	a = findings();
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it has lasted for 2m00s"));
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(where_no_end_is_watched_counters_tell_who_is_behind)
 {
 	json_t *a;
@@ -756,6 +792,7 @@ int main(void)
 		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
 		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),
 		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),
+		FX_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told),
 		FX_TEST(where_no_end_is_watched_counters_tell_who_is_behind),
 		FX_TEST(who_is_not_watched_at_all_is_not_accused),
 		FX_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them),

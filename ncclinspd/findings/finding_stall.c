@@ -195,8 +195,12 @@ static uint64_t group_sign(const struct hang *v, const struct hang_group *g)
  * The same at each look.  The time of its posting is not: it is worked out anew from ticks
  * at each look, and moves by some ns whenever their rate is measured.
  */
-static uint64_t op_identity(const struct hang_row *op)
+static uint64_t op_identity(const struct hang_group *g)
 {
+	const struct hang_row *op = &g->op;
+
+	if (g->by_calls)
+		return index_mix((uintptr_t)op->func, g->call);
 	if (op->seq != UNKNOWN_U64)
 		return index_mix((uintptr_t)op->func, op->seq);
 	return index_mix(op->key, op->token);
@@ -221,7 +225,7 @@ static struct stall_watch *stall_watch_group(struct stalls *st, const struct sta
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
 	uint64_t key = stall_key(s->c.hang, s->c.group), signature = group_sign(s->c.hang, g);
-	uint64_t now_ns = s->c.hang->now_ns, op = op_identity(&g->op);
+	uint64_t now_ns = s->c.hang->now_ns, op = op_identity(g);
 	struct stall_watch *w = find_watch(st, key);
 
 	if (w->key != key || w->op != op) {
@@ -264,12 +268,12 @@ static uint64_t cause_key(const struct stall *s)
 static void stall_measure_absence(const struct diagnose *dg, struct stalls *st, struct stall *s)
 {
 	const struct diagnose_times *times = &diagnose_settings(dg)->times;
-	const struct hang_row *row = &s->c.hang->groups.at[s->c.verdict.comm].op;
-	uint64_t comm = stall_key(s->c.hang, s->c.verdict.comm), op = op_identity(row);
+	const struct hang_group *g = &s->c.hang->groups.at[s->c.verdict.comm];
+	uint64_t comm = stall_key(s->c.hang, s->c.verdict.comm), op = op_identity(g);
 	uint64_t longest_ns = absences_longest(&st->absences, comm, op);
 	uint64_t likely_ns = longest_ns + longest_ns / 2, least_ns = ABSENCE_CRITICAL_NS;
 
-	absences_see(&st->absences, comm, op, s->c.hang->now_ns - row->enqueued_ns);
+	absences_see(&st->absences, comm, op, s->c.hang->now_ns - g->op.enqueued_ns);
 	s->c.critical_ns = times->not_joined_critical_ns;
 	if (!longest_ns)
 		return;
