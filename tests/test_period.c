@@ -101,6 +101,23 @@ static void iterate(int times)
 	}
 }
 
+/* Also where the first that ended was not the first that was posted. */
+START_TEST(what_was_posted_first_may_end_later)
+{
+	now_ns = 2000 * MS;
+	add(2, 0);
+	now_ns = 1000 * MS;
+	add(1, 0);
+	now_ns = 2000 * MS;
+	for (uint32_t i = 1; i < 50; i++) {
+		add(1, 50 * MS);
+		add(2, 50 * MS);
+	}
+	ck_assert(period_find(p));
+	ck_assert_uint_eq(period_step(p, 1000 * MS).step_ns, 100 * MS);
+}
+END_TEST
+
 START_TEST(its_iterations_are_measured_from_the_longest_gap)
 {
 	iterate(80);
@@ -164,6 +181,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_LOOP(it_finds_what_a_search_of_all_lags_finds, 0, 60),
 		FX_TEST(noise_has_no_period),
+		FX_TEST(what_was_posted_first_may_end_later),
 		FX_TEST(its_iterations_are_measured_from_the_longest_gap),
 		FX_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period),
 		FX_TEST(order_of_completion_does_not_matter),

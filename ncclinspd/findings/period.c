@@ -43,7 +43,7 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct perio
 
 	if (!p->count)
 		p->origin_ns = time_ns;
-	us = (uint32_t)((time_ns - p->origin_ns) / 1000);
+	us = (uint32_t)((int64_t)(time_ns - p->origin_ns) / 1000);	/* may be before */
 	if (time_ns > p->last_ns)
 		p->last_ns = time_ns;
 	p->count++;
