@@ -117,6 +117,12 @@ static void raise_alarm(struct cusum *c, int direction)
 	memset(c->sum, 0, sizeof(c->sum));
 }
 
+/* During an alarm the way back ends at the old level, so that one wild sample is no way back. */
+static double cusum_bound(const struct cusum *c, double x)
+{
+	return c->alarm > 0 ? fmax(x, c->before) : c->alarm < 0 ? fmin(x, c->before) : x;
+}
+
 bool cusum_is_known(const struct cusum *c)
 {
 	return c->learned >= CUSUM_FIRST;
@@ -128,7 +134,7 @@ int cusum_add(struct cusum *c, double x, double h)
 
 	if (!isfinite(x))
 		return c->alarm;
-	c->recent = c->learned || c->n ? c->recent + RECENT * (x - c->recent) : x;
+	c->recent = c->learned || c->n ? c->recent + RECENT * (cusum_bound(c, x) - c->recent) : x;
 	if (known)
 		cusum_add_up(c, x);
 	if (c->alarm)
