@@ -99,9 +99,13 @@ static void learn_anew(struct cusum *c, double x)
 
 static void look_whether_back(struct cusum *c)
 {
-	double reached = fmax(fabs(c->mean - c->before), 2 * c->sigma);
+	double away = (c->recent - c->before) * c->alarm;
+	double reached = fabs(c->mean - c->before);
 
-	if ((c->recent - c->before) * c->alarm > BACK * reached)
+	c->reached = fmax(c->reached, away);
+	if (!(reached > 0))	/* the new level is not learned yet */
+		reached = c->reached;
+	if (away > BACK * fmax(reached, 2 * c->sigma))
 		return;
 	c->alarm = 0;
 	cusum_restart(c, c->before, c->sigma);
@@ -113,6 +117,7 @@ static void raise_alarm(struct cusum *c, int direction)
 	if (!c->alarm)
 		c->before = c->mean;
 	c->alarm = direction;
+	c->reached = 0;
 	c->n = 0;
 	memset(c->sum, 0, sizeof(c->sum));
 }

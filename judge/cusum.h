@@ -45,6 +45,7 @@ struct cusum {
 	uint32_t run[2];	/* samples since it left 0 */
 	int alarm;		/* 1: up, -1: down, 0: none */
 	double before;		/* the mean that the alarm is against */
+	double reached;		/* ... and how far `recent` has been from it */
 	double recent;		/* the present level of the series: a moving average */
 	uint32_t n;		/* samples in the ring: of the level that is being learned */
 	float ring[CUSUM_LEARN];

@@ -184,6 +184,19 @@ START_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learne
 }
 END_TEST
 
+/* Windows of 10 s: within a minute, also where the change itself was short. */
+START_TEST(a_short_change_that_is_repaired_is_over_soon)
+{
+	learn(3, 0.02);
+	ck_assert_int_gt(feed(100, 3.2, 0.02, 8), 0);
+	for (int i = 0; i < 10; i++)
+		ck_assert_int_eq(cusum_add(&c, 3.2 + 0.02 * normal(), 8), 1);
+	for (int i = 0; i < 5; i++)
+		cusum_add(&c, 3 + 0.02 * normal(), 8);
+	ck_assert_int_eq(c.alarm, 0);
+}
+END_TEST
+
 /* A progress thread that gets no CPU sees an operation begin late: for a window, all are fast. */
 START_TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back)
 {
@@ -244,6 +257,7 @@ int main(void)
 		FX_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3),
 		FX_LOOP(a_change_is_found_with_its_size_its_onset_and_its_direction, 0, 10),
 		FX_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned),
+		FX_LOOP(a_short_change_that_is_repaired_is_over_soon, 0, 20),
 		FX_TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back),
 		FX_TEST(what_is_no_number_is_ignored),
 		FX_LOOP(sums_are_those_of_the_worst_stretch, 0, 10),
