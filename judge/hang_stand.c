@@ -108,9 +108,11 @@ static uint64_t rank_may_wait_since(const struct hang *h, const struct hang_rank
 	return r->last_op_ns;
 }
 
+typedef uint64_t waits_since_fn(const struct hang *h, const struct hang_rank *r);
+
 /* The communicator where this rank's GPU has waited for longest, and since before that. */
 static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, uint64_t before_ns,
-			       uint64_t waits_since(const struct hang *h, const struct hang_rank *r))
+			       waits_since_fn *waits_since)
 {
 	uint32_t group = HANG_NONE;
 	uint64_t oldest_ns = before_ns;
@@ -205,7 +207,8 @@ static bool rank_has_begun_p2p(const struct hang *h, const struct hang_rank *r)
 
 	if (!r->p2p_has_kernel)
 		return rank_tells_begun(r, NULL) ||
-		       rank_elsewhere(h, r, r->oldest.enqueued_ns, rank_may_wait_since) == HANG_NONE;
+		       rank_elsewhere(h, r, r->oldest.enqueued_ns,
+				      rank_may_wait_since) == HANG_NONE;
 	for (size_t i = 0; i < r->nrows && !begun; i++)
 		begun = r->rows[i].seq == UNKNOWN_U64 && r->rows[i].kernel_started > 0;
 	return begun;

@@ -100,7 +100,8 @@ static void rank_take_calls(const struct node *node, struct hang_rank *r, const 
 		const json_t *call = json_array_get(calls, i);
 
 		r->call[HANG_CALLS - n + i] = (struct hang_call){
-			.func = name_at(node->hangs, call, "func"), .datatype = name_at(node->hangs, call, "datatype"),
+			.func = name_at(node->hangs, call, "func"),
+			.datatype = name_at(node->hangs, call, "datatype"),
 			.count = call_number(call, "count"), .root = signed_at(call, "root"),
 			.at_ns = shots_clock_at(&node->clock, call_number(call, "start_mono_ns")),
 		};

@@ -23,7 +23,7 @@ struct cover {
 struct pace {
 	uint64_t process_id;
 	uint64_t longest_ns;
-	uint64_t compared;	/* operations up to the newest that ranks were compared in; 0: none */
+	uint64_t compared;	/* operations up to the newest in which ranks were compared */
 	bool watched;
 	struct cover inside, moving;
 	struct period period;

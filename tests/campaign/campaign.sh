@@ -145,7 +145,10 @@ fault_line() {
 write_scenario() {
 	local noise
 	printf -v noise '%b' "${4//COMM/${noise_comm[$2]}}"
-	awk -v fault="$([[ $3 = signal* ]] || printf '%b' "$3")" -v noise="$noise" '
+	local fault
+	# Who is stopped stops nobody, if the others do not wait for it.
+	[[ $3 = signal* ]] && fault="peers together" || printf -v fault '%b' "$3"
+	awk -v fault="$fault" -v noise="$noise" '
 		$0 == "@fault@" { print fault; next }
 		$0 == "@noise@" { print noise; next }
 		{ print }' "$HERE/$2.scn" >"$T/$1.scn"

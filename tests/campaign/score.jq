@@ -24,6 +24,7 @@ def away: if . < 0 then -. else . end;
 | [$after[] | select(.kind | test($in.run.finds))] as $found
 | [$found[] | select(
 	if $in.run.rule == "all" then true
+	elif .named == ($in.pids | sort) then false
 	elif $in.run.rule == "has" then .named - $culprits != .named
 	else .named != [] and .named - $culprits == [] end)] as $named
 | [$named[] | select((.verdict // "") | test($in.run.verdicts))] as $caused
@@ -40,8 +41,8 @@ def away: if . < 0 then -. else . end;
 | [$beside[] | select(is_alarm)] as $alarms
 | [$all[] | select($fault == null and .grade == "suspected" and is_alarm)] as $suspected
 # Who names all accuses nobody.
-| (($right | not) and any($found[]; ((.verdict // "") | test("^(UNKNOWN|ELSEWHERE|SLOWER)$"))
-	and (.ranks == [] or $in.run.rule == "all" or .named == ($in.pids | unique)))) as $untold
+| ($caused == [] and any($found[]; ((.verdict // "") | test("^(UNKNOWN|ELSEWHERE|SLOWER)$"))
+	and (.ranks == [] or $in.run.rule == "all" or .named == ($in.pids | sort)))) as $untold
 | {run: $in.run, $fault, injected: ($fault != null), found: ($found != []), $right,
    cause: ($right and $caused != []), $untold,
    over: ($in.run.rule != "over" or all($caused[]; .active | not)),
