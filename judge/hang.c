@@ -421,13 +421,18 @@ static bool is_silent(const struct hang_standing *r)
 	return is_inside(r) && r->wait == WAIT_NONE;
 }
 
-/* A GPU past its first step may lack the data of ranks that have no transfers. */
+/*
+ * A GPU past its first step may lack the data of ranks that have no transfers.  Where no kernel
+ * is told of either, nothing tells that these are done.
+ */
 static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 {
-	if (!out->nranks || rank_of(c, out->ranks[0])->step <= 0)
+	const struct hang_standing *behind = out->nranks ? rank_of(c, out->ranks[0]) : NULL;
+
+	if (!behind || behind->step <= 0)
 		return;
 	for (uint32_t i = 0; i < c->n; i++)
-		if (is_silent(&c->ranks[i]))
+		if (is_silent(&c->ranks[i]) || (!behind->wants_kernel && c->ranks[i].done))
 			name_rank(out, c->ranks[i].rank);
 	out->one_of = out->nranks > 1;
 }

@@ -7,7 +7,7 @@
 #                 [-w SCENARIOS] [-o FILE] [-r] [-b]
 #
 # RUNS of each kind of fault in each scenario (-n 4), and of each kind of noise (-c 8), each
-# with a seed of its own from SEED (drawn anew) on and SECONDS (13) long, JOBS at a time (12),
+# with a seed of its own from SEED (drawn anew) on and SECONDS (18) long, JOBS at a time (12),
 # watched by the same two daemons, one per node.  KINDS and SCENARIOS are regular expressions;
 # FILE gets one JSON object per run (score.jq).  -r: in real time, by daemons with the settings
 # that people have.  -b: fails where a figure is beyond its bound (table.jq).  One run of seed
@@ -15,7 +15,7 @@
 . "$(dirname "$0")/../system/lib.sh"
 HERE=$TOP/tests/campaign
 
-runs=4 clean=8 jobs=12 seconds=13 kinds=. scenarios=. out=$T/runs bounds=false
+runs=4 clean=8 jobs=12 seconds=18 kinds=. scenarios=. out=$T/runs bounds=false
 first_seed=$((RANDOM * 32768 + RANDOM))
 # Times of a daemon for people, divided by some 30: everything below takes seconds, not minutes.
 daemon_options=(--stall-min 300ms --straggler-window 2s)
@@ -58,7 +58,7 @@ late 50 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE50 comm Q eve
 late in bursts|dp nested moe nodes|one|^straggler$|.|late rank R by LATE40 comm Q every 50 for 10 from 20
 late two|dp moe|each|^straggler$|.|late rank R by LATE10 comm Q every 2 from 20\nlate rank S by LATE10 comm Q every 2 from 20
 late two unlike|dp moe|each|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20\nlate rank S by LATE20 comm Q every 2 from 20
-late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 420
+late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 560
 late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm Q every 2 from 20
 slow link|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow link A to B by 6x from 60
 slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank A by 6x comm Q from 60

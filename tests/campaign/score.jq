@@ -13,7 +13,7 @@ def who($node; $f): $f.ranks[] as $rank
 def away: if . < 0 then -. else . end;
 
 . as $in
-| ($in.faults | sort_by(.at_mono_ns)[0]) as $fault
+| ($in.faults | map(select(.at_mono_ns)) | sort_by(.at_mono_ns)[0]) as $fault
 | ([$in.nodes[].comms[] | select(any(.local_ranks[]; .pid as $p | $in.pids | index($p)))
 	| .comm_id] | unique) as $ours
 | [$in.faults[].process | values | $in.pids[.]] | unique as $culprits
@@ -30,12 +30,14 @@ def away: if . < 0 then -. else . end;
 | [$named[] | select((.verdict // "") | test($in.run.verdicts))] as $caused
 | ($named != [] and ($in.run.rule != "each" or ([$named[].named[]] | unique) == $culprits)) as $right
 | [$after[] | select(.ranks != [] and $in.run.rule != "all")
+	| select((.verdict // "") | test("^(UNKNOWN|OUTSIDE)$") | not)
 	| select(.named - $culprits == .named)] as $wrong
 # What is merely told is no alarm, nor are records that a daemon without CPU lost.  A thread without
-# CPU is one where the kernel did not count half of that on any thread.
+# CPU is one where the kernel did not count half of that on any thread.  Who says that it cannot
+# tell accuses nobody.
 | def is_alarm: .severity != "info" and .kind != "loss" and
-	(.kind != "proxy_starved" or ($in.waited_ns < (.evidence.share // .evidence.cpu_wait_share // 0)
-		/ 2 * $in.run.seconds * 1e9));
+	(.kind != "proxy_starved" or $in.waited_ns <
+		(.evidence | (.share // .cpu_wait_share // 0) / 2 * .window_ns));
 (if $fault.kind == "starve" then $wrong - [$wrong[] | select(.kind == "proxy_starved")]
 	else $said - $after + $wrong end) as $beside
 | [$beside[] | select(is_alarm)] as $alarms
@@ -53,4 +55,4 @@ def away: if . < 0 then -. else . end;
    took_ns: (if $found == [] then null
 	     else ([$found[].found_mono_ns] | min) - $fault.at_mono_ns end),
    said: [$all[] | {kind, grade, severity, verdict, ranks, named, comm_name, text, evidence,
-		    after_ns: ((.found_mono_ns // .since_mono_ns) - ($fault.at_mono_ns // 0))}]}
+		    after_ns: ((.found_mono_ns // .since_mono_ns // 0) - ($fault.at_mono_ns // 0))}]}

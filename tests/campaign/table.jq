@@ -35,6 +35,6 @@ def is_late: .run.kind | test("^late (2|3|5|20|50) %|^late (two|in|host)|^late,"
 	  (map(select(.run.rule == "over")) | bound("repaired ones over"; .over; 0.95)),
 	  (map(select(.onset_ns != null)) | bound("beginnings within 10 s"; .onset_ns <= 10e9; 0.95)),
 	  (map(select(.injected)) | bound("runs with a fault in which nobody else is accused"; .alarms == 0; 0.98)),
-	  (map(select(.injected | not)) | (map(.run.seconds) | add / 3600) as $hours
-		| (map(.alarms + .suspected / 2) | add) as $n | select(length > 0)
+	  (map(select(.injected | not)) | select(length > 0) | (map(.run.seconds) | add / 3600) as $hours
+		| (map(.alarms + .suspected / 2) | add) as $n
 		| "false alarms in \($hours * 100 | round / 100) clean hours: \($n), at most one in 200 runs\(if $n > length / 200 then ": BEYOND" else "" end)"))
