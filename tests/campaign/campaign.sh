@@ -58,7 +58,7 @@ late 50 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE50 comm Q eve
 late in bursts|dp nested moe nodes|one|^straggler$|.|late rank R by LATE40 comm Q every 50 for 10 from 20
 late two|dp moe|each|^straggler$|.|late rank R by LATE10 comm Q every 2 from 20\nlate rank S by LATE10 comm Q every 2 from 20
 late two unlike|dp moe|each|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20\nlate rank S by LATE20 comm Q every 2 from 20
-late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 560
+late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 480
 late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm Q every 2 from 20
 slow link|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow link A to B by 6x from 60
 slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank A by 6x comm Q from 60

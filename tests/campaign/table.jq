@@ -5,7 +5,7 @@ def left($n): " " * ([0, $n - length] | max) + .;
 def count(f): map(select(f)) | length;
 def seconds: if . == null then "-" else (. / 1e8 | round / 10 | tostring) end;
 def median: sort | if . == [] then null else .[length / 2 | floor] end;
-def row: "| " + (.[0] | pad(18)) + " | " + (.[1] | pad(8)) + " | "
+def row: "| " + (.[0] | pad(18)) + " | " + (.[1] | pad(19)) + " | "
 	+ (.[2:] | map(tostring | left(6)) | join(" | ")) + " |";
 
 # bound(WHAT; PART; OF; LEAST): a share of runs, of those that the machine gave their CPU.
@@ -15,14 +15,14 @@ def bound($what; part; $least): length as $of | count(part) as $n
 def is_hard: .injected and (.run.kind | test("^(late|slow|starved)") | not);
 def is_late: .run.kind | test("^late (2|3|5|20|50) %|^late (two|in|host)|^late,");
 
-(["kind", "scenario", "runs", "found", "rank", "cause", "untold", "alarms", "busy", "median", "most",
+(["kind", "scenarios", "runs", "found", "rank", "cause", "untold", "alarms", "busy", "median", "most",
   "onset"] | row),
 "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
-(group_by([.run.kind, .run.scenario]) | sort_by(map(.run.seed) | min)[]
+(group_by(.run.kind) | sort_by(map(.run.seed) | min)[]
 	| (map(.took_ns) | map(values)) as $took
 	| (if .[0].injected then [count(.found), count(.right), count(.cause), count(.untold)]
 	   else ["-", "-", "-", "-"] end) as $told
-	| [.[0].run.kind, .[0].run.scenario, length] + $told
+	| [.[0].run.kind, (map(.run.scenario) | unique | join(" ")), length] + $told
 		+ [count(.alarms > 0), count(.busy), ($took | median | seconds),
 		   ($took | max | seconds), (map(.onset_ns) | map(values) | max | seconds)] | row),
 "",
