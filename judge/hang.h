@@ -260,7 +260,7 @@ struct hang {
 	LIST(struct hang_row) rows;
 	LIST(struct hang_standing) standings;
 	struct hang_comm *comms;	/* one for each group */
-	const struct hang_rank **by_process;	/* all ranks */
+	const struct hang_rank **by_process;	/* all ranks, by the number of their process */
 	uint64_t now_ns;
 	uint32_t most;		/* ranks of one communicator that are compared; 0: all */
 	uint32_t nodes;		/* nodes that are looked at, as the words say */

@@ -422,6 +422,7 @@ static void group_find_other_call(const struct hang *h, struct hang_group *g)
 
 #define HALTED_NS	UINT64_C(2000000000)	/* a job that has posted nothing for so long ... */
 #define LAST_NS		UINT64_C(5000000000)	/* ... is compared by what it called just before */
+#define CROSSED		32	/* groups, each with each */
 
 _Static_assert(HANG_CALLS * HANG_CALLS <= 64, "a bit for each pair of calls");
 
@@ -541,20 +542,23 @@ static void groups_try_crossed(const struct hang *h, struct hang_group *a, struc
 	group_take_call(h, b, c.first_b + first % HANG_CALLS);
 }
 
-/* Only a job that has halted: the same order may be none of a busy one's. */
+/*
+ * Only a job that has halted: the same order may be none of a busy one's.  Each pair is looked at,
+ * so that there is a bound: the largest groups.
+ */
 static void groups_find_crossed(struct hang *h)
 {
+	struct hang_group *last[CROSSED];
+	uint32_t n = 0;
+
 	groups_find_last(h);
-	for (uint32_t i = 0; i < h->groups.n; i++) {
-		struct hang_group *a = &h->groups.at[i];
-
-		for (uint32_t k = 0; group_is_last(h, a) && !a->has_op && k < h->groups.n; k++) {
-			struct hang_group *b = &h->groups.at[k];
-
-			if (b != a && b->job == a->job && !b->unwatched && group_is_last(h, b))
-				groups_try_crossed(h, a, b);
-		}
-	}
+	for (uint32_t i = 0; i < h->groups.n && n < CROSSED; i++)
+		if (group_is_last(h, &h->groups.at[i]))
+			*array_must_add(last, &n) = &h->groups.at[i];
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < n && !last[i]->has_op; k++)
+			if (k != i && last[k]->job == last[i]->job && !last[k]->unwatched)
+				groups_try_crossed(h, last[i], last[k]);
 }
 
 #define SILENCED_NS	UINT64_C(1000000000)

@@ -108,6 +108,22 @@ static uint64_t rank_may_wait_since(const struct hang *h, const struct hang_rank
 	return r->last_op_ns;
 }
 
+/* The place of a process's first rank in by_process. */
+static uint32_t process_first(const struct hang *h, uint64_t process)
+{
+	uint32_t low = 0, high = h->ranks.n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (h->by_process[middle]->process < process)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 typedef uint64_t waits_since_fn(const struct hang *h, const struct hang_rank *r);
 
 /* The communicator where this rank's GPU has waited for longest, and since before that. */
@@ -117,8 +133,9 @@ static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, 
 	uint32_t group = HANG_NONE;
 	uint64_t oldest_ns = before_ns;
 
-	for (uint32_t i = 0; i < h->ranks.n; i++) {
-		const struct hang_rank *other = &h->ranks.at[i];
+	for (uint32_t i = process_first(h, r->process);
+	     i < h->ranks.n && h->by_process[i]->process == r->process; i++) {
+		const struct hang_rank *other = h->by_process[i];
 		uint64_t since_ns;
 
 		if (other->group == r->group || !rank_is_on_same_gpu(r, other))
