@@ -185,9 +185,12 @@ static bool explains_more(const struct hang_comm *c)
 
 static bool walk_in_a_circle(struct walk *w, uint32_t at, struct hang_verdict *out)
 {
-	const struct hang_comm *c = &w->in->comms[at];
 	uint32_t begin = place_of(w->path, w->n, at), *seen, *place;
+	const struct hang_comm *c;
 
+	if (at >= w->in->n)
+		return false;
+	c = &w->in->comms[at];
 	if (begin < w->n) {
 		out->comm = at;
 		out->ncircle = w->n - begin;

@@ -127,7 +127,7 @@ check "with their number" wait_until 10 numbered
 check "and status, in a line" eval 'as $THIEF "$T/ncclinsp" -S "$SOCK" status | grep -q "left out *58 processes: "'
 check "the other user is not told" eval 'told $VICTIM 0 && waiting $VICTIM 0'
 check "root is" eval 'told 0 1 && waiting 0 58'
-check "the other's job goes on being watched" api_is processes "[$his] | length == 4"
+check "the other's job goes on being watched" wait_until 20 api_is processes "[$his] | length == 4"
 copies $SECOND 640 1
 check "a second one does the same" wait_until 60 eval 'told $SECOND 1'
 as $VICTIM "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
