@@ -536,7 +536,7 @@ static void decide_together(const struct hang_comm *c, struct hang_verdict *out)
 		name_all(c, waits_for_peer, VERDICT_INTERNAL, out);
 }
 
-void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
+static void decide_at(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
 {
 	const struct hang_comm *c;
 
@@ -560,6 +560,33 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 		return;
 	if (!find_circle(in, out->comm, out))
 		decide_together(c, out);
+}
+
+/*
+ * The communicator where a GPU may still be that is said to be stuck before its first step, or
+ * HANG_NONE: it need not have come to this one.
+ */
+static uint32_t stuck_elsewhere(const struct hang_input *in, const struct hang_verdict *v)
+{
+	const struct hang_comm *c = &in->comms[v->comm];
+	uint32_t elsewhere = HANG_NONE;
+
+	for (uint32_t i = 0; v->verdict == VERDICT_GPU_STUCK && i < v->nranks; i++) {
+		const struct hang_standing *r = rank_of(c, v->ranks[i]);
+
+		if (!r->may_be_away || r->step > 0)
+			return HANG_NONE;
+		elsewhere = r->elsewhere;
+	}
+	return elsewhere < in->n ? elsewhere : HANG_NONE;
+}
+
+void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
+{
+	for (uint32_t i = 0; i < HANG_CIRCLE && comm != HANG_NONE; i++) {
+		decide_at(in, comm, out);
+		comm = stuck_elsewhere(in, out);
+	}
 }
 
 bool hang_is_proven(enum verdict verdict)

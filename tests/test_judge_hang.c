@@ -175,6 +175,23 @@ START_TEST(who_may_be_away_is_followed_in_a_circle_alone)
 }
 END_TEST
 
+START_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here)
+{
+	wait_for(2, WAIT_PRODUCE, 3);
+	wait_for(3, WAIT_RECV, 2);
+	ranks[0][2].step = 0;
+	ranks[0][2].elsewhere = 1;
+	ranks[1][2].wait = WAIT_WIRE;
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+	ranks[0][2].may_be_away = true;
+	expect(0, VERDICT_LINK, 1, 2);
+	ck_assert_uint_eq(got.comm, 1);
+	ranks[0][2].step = 3;		/* it has come: it, or who has no transfers */
+	expect(0, VERDICT_GPU_STUCK, 3, 2);
+	ck_assert_uint_eq(got.comm, 0);
+}
+END_TEST
+
 /* The few of the circle's smaller communicator are named as the larger one numbers them. */
 START_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
 {
@@ -468,6 +485,7 @@ int main(void)
 		FX_TEST(a_circle_of_communicators_is_a_deadlock),
 		FX_TEST(gpus_that_began_in_another_order_are_a_deadlock_too),
 		FX_TEST(who_may_be_away_is_followed_in_a_circle_alone),
+		FX_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here),
 		FX_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator),
 		FX_TEST(the_few_that_differ_from_the_many_are_named),
 		FX_TEST(what_is_not_known_differs_from_nothing),
