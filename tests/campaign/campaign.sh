@@ -6,8 +6,8 @@
 #     campaign.sh [-n RUNS] [-c RUNS] [-j JOBS] [-s SECONDS] [-x SEED] [-k KINDS]
 #                 [-w SCENARIOS] [-o FILE] [-r] [-b]
 #
-# RUNS of each kind of fault in each scenario (-n 4), and of each kind of noise (-c 8), each
-# with a seed of its own from SEED (drawn anew) on and SECONDS (18) long, JOBS at a time (12),
+# RUNS of each kind of fault in each scenario (-n 3), and of each kind of noise (-c 8), each
+# with a seed of its own from SEED (drawn anew) on and SECONDS (18) long, JOBS at a time (8),
 # watched by the same two daemons, one per node.  KINDS and SCENARIOS are regular expressions;
 # FILE gets one JSON object per run (score.jq).  -r: in real time, by daemons with the settings
 # that people have.  -b: fails where a figure is beyond its bound (table.jq).  One run of seed
@@ -15,7 +15,7 @@
 . "$(dirname "$0")/../system/lib.sh"
 HERE=$TOP/tests/campaign
 
-runs=4 clean=8 jobs=12 seconds=18 kinds=. scenarios=. out=$T/runs bounds=false
+runs=3 clean=8 jobs=8 seconds=18 kinds=. scenarios=. out=$T/runs bounds=false
 first_seed=$((RANDOM * 32768 + RANDOM))
 # Times of a daemon for people, divided by some 30: everything below takes seconds, not minutes.
 daemon_options=(--stall-min 300ms --straggler-window 2s)
