@@ -69,6 +69,11 @@ static bool is_inside_and_stopped(const struct hang_standing *r)
 	return is_inside(r) && r->stopped;
 }
 
+static bool is_stopped(const struct hang_standing *r)
+{
+	return r->stopped;
+}
+
 static bool is_done(const struct hang_standing *r)
 {
 	return r->done;
@@ -180,7 +185,7 @@ static uint32_t place_of(const uint32_t *list, uint32_t n, uint32_t what)
 /* Somebody there explains more than a circle does. */
 static bool explains_more(const struct hang_comm *c)
 {
-	return is_decided(c) || first(c, is_on_wire);
+	return is_decided(c) || first(c, is_on_wire) || first(c, is_stopped);
 }
 
 static bool walk_in_a_circle(struct walk *w, uint32_t at, struct hang_verdict *out)

@@ -169,7 +169,10 @@ START_TEST(who_may_be_away_is_followed_in_a_circle_alone)
 	ranks[1][0].elsewhere = 2;
 	expect(0, VERDICT_INTERNAL, 1, 0);
 	ranks[1][0].elsewhere = 0;
-	ranks[1][2].wait = WAIT_WIRE;	/* a surer sign */
+	ranks[0][1].stopped = true;	/* a surer sign, as is what is on the wire */
+	expect(0, VERDICT_STOPPED, 1, 1);
+	ranks[0][1].stopped = false;
+	ranks[1][2].wait = WAIT_WIRE;
 	expect(0, VERDICT_INTERNAL, 1, 0);
 	expect(1, VERDICT_LINK, 1, 2);
 }
