@@ -14,9 +14,9 @@
  * It learns from CUSUM_LEAST samples on, judges from CUSUM_FIRST, and learns on up to CUSUM_LEARN
  * of them, as long as nothing is wrong.  A level that it began with, as an earlier job left it,
  * and its own samples count by how many they are of.  A level that few samples tell of may be
- * beside the true one by some
- * sigma / sqrt(n), and sigma itself be too small: k and sigma are the larger for it by
- * CUSUM_DOUBT * (1 / sqrt(n) - 1 / sqrt(CUSUM_LEARN)), which tests/test_cusum.c measures.
+ * beside the true one by some sigma / sqrt(n), and sigma itself be too small: k and sigma are the
+ * larger for it by CUSUM_DOUBT * (1 / sqrt(n) - 1 / sqrt(CUSUM_LEARN)), which
+ * tests/test_cusum.c measures.
  *
  * After an alarm the new level is learned once 30 samples in a row are steady; the
  * alarm stays until the series is back.

@@ -115,6 +115,25 @@ static bool is_decided(const struct hang_comm *c)
 	       first(c, is_lost);
 }
 
+static uint32_t place_of(const uint32_t *list, uint32_t n, uint32_t what)
+{
+	uint32_t i = 0;
+
+	while (i < n && list[i] != what)
+		i++;
+	return i;
+}
+
+/* Has the way come back to where it was? */
+static bool take_circle(const uint32_t *path, uint32_t n, uint32_t at, struct hang_verdict *out)
+{
+	uint32_t begin = place_of(path, n, at);
+
+	out->ncircle = n - begin;
+	memcpy(out->circle, path + begin, out->ncircle * sizeof(at));
+	return out->ncircle;
+}
+
 /* Go from communicator to communicator while the missing rank waits on another one. */
 static void follow(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
 {
@@ -124,13 +143,8 @@ static void follow(const struct hang_input *in, uint32_t comm, struct hang_verdi
 	for (uint32_t at = comm; n < HANG_CIRCLE; n++) {
 		const struct hang_standing *missing;
 
-		for (uint32_t i = 0; i < n; i++) {
-			if (path[i] != at)
-				continue;
-			out->ncircle = n - i;
-			memcpy(out->circle, path + i, (n - i) * sizeof(path[0]));
+		if (take_circle(path, n, at, out))
 			return;
-		}
 		path[n] = at;
 		out->comm = at;
 		missing = first(&in->comms[at], hang_is_away);
@@ -173,15 +187,6 @@ struct walk {
 	uint32_t seen[WALKED], nseen;
 };
 
-static uint32_t place_of(const uint32_t *list, uint32_t n, uint32_t what)
-{
-	uint32_t i = 0;
-
-	while (i < n && list[i] != what)
-		i++;
-	return i;
-}
-
 /* Somebody there explains more than a circle does. */
 static bool explains_more(const struct hang_comm *c)
 {
@@ -190,16 +195,14 @@ static bool explains_more(const struct hang_comm *c)
 
 static bool walk_in_a_circle(struct walk *w, uint32_t at, struct hang_verdict *out)
 {
-	uint32_t begin = place_of(w->path, w->n, at), *seen, *place;
 	const struct hang_comm *c;
+	uint32_t *seen, *place;
 
 	if (at >= w->in->n)
 		return false;
 	c = &w->in->comms[at];
-	if (begin < w->n) {
+	if (take_circle(w->path, w->n, at, out)) {
 		out->comm = at;
-		out->ncircle = w->n - begin;
-		memcpy(out->circle, &w->path[begin], out->ncircle * sizeof(at));
 		return true;
 	}
 	if (place_of(w->seen, w->nseen, at) < w->nseen || explains_more(c))
@@ -210,7 +213,7 @@ static bool walk_in_a_circle(struct walk *w, uint32_t at, struct hang_verdict *o
 		return false;
 	*seen = *place = at;
 	for (uint32_t i = 0; i < c->n; i++)
-		if ((hang_is_away(&c->ranks[i]) || c->ranks[i].may_be_away) &&
+		if (hang_may_be_away(&c->ranks[i]) &&
 		    walk_in_a_circle(w, c->ranks[i].elsewhere, out))
 			return true;
 	w->n--;

@@ -239,12 +239,17 @@ struct hang_verdict {
 	bool remote;		/* the cause lies, or may lie, on a node that is not seen */
 };
 
+/* It is away, or nothing tells that it is not. */
+static inline bool hang_may_be_away(const struct hang_standing *r)
+{
+	return hang_is_away(r) || r->may_be_away;
+}
+
 /* Of circle[place]: does the rank wait in the next one instead? */
 static inline bool hang_leads_on(const struct hang_verdict *v, uint32_t place,
 				 const struct hang_standing *r)
 {
-	return (hang_is_away(r) || r->may_be_away) &&
-	       r->elsewhere == v->circle[(place + 1) % v->ncircle];
+	return hang_may_be_away(r) && r->elsewhere == v->circle[(place + 1) % v->ncircle];
 }
 
 void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out);
@@ -356,7 +361,11 @@ void hang_say(const struct hang_case *c, char *text, size_t size);
 /* "ranks 0-1,3 wait in AllReduce #19 on world"; empty: none that is seen. */
 void hang_say_waiting(const struct hang_case *c, char *text, size_t size);
 
-/* The rank in the communicator with the cause, or NULL: not seen here. */
-const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank);
+/* The rank of the group, or in the communicator with the cause; NULL: not seen here. */
+const struct hang_rank *hang_group_rank(const struct hang *h, uint32_t group, int32_t rank);
+static inline const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank)
+{
+	return hang_group_rank(c->hang, c->verdict.comm, rank);
+}
 
 #endif

@@ -204,9 +204,10 @@ static bool rank_tells_begun(const struct hang_rank *r, const struct hang_row *o
 
 /* ---- sends and receives that nobody answers ----------------------------------- */
 
-static const struct hang_rank *group_rank(const struct hang *h, const struct hang_group *g,
-					  int32_t rank)
+const struct hang_rank *hang_group_rank(const struct hang *h, uint32_t group, int32_t rank)
 {
+	const struct hang_group *g = &h->groups.at[group];
+
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
 		if (h->ranks.at[i].rank == rank)
 			return &h->ranks.at[i];
@@ -232,10 +233,10 @@ static bool rank_has_begun_p2p(const struct hang *h, const struct hang_rank *r)
 }
 
 /* Nobody here could say that it is not, unless the other side is seen here. */
-static bool row_is_answered(const struct hang *h, const struct hang_group *g,
-			    const struct hang_rank *r, const struct hang_row *op)
+static bool row_is_answered(const struct hang *h, const struct hang_rank *r,
+			    const struct hang_row *op)
 {
-	const struct hang_rank *peer = group_rank(h, g, op->peer);
+	const struct hang_rank *peer = hang_group_rank(h, r->group, op->peer);
 
 	if (!peer || peer == r || !peer->counts)
 		return true;
@@ -260,7 +261,7 @@ static void group_side_with_unanswered(const struct hang *h, struct hang_group *
 
 			if (op->is_op && op->is_p2p && op->enqueued_ns &&
 			    (!oldest || op->enqueued_ns < oldest->enqueued_ns) &&
-			    !row_is_answered(h, g, r, op))
+			    !row_is_answered(h, r, op))
 				oldest = op;
 		}
 	}

@@ -57,13 +57,12 @@ static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
 /* "rank 3 (global rank 7, pid 4711)", "ranks 1,3 (pids 4711,4713)", of a group. */
 static void add_ranks(struct scene *s, uint32_t group, const int32_t *ranks, uint32_t n)
 {
-	const struct hang_case in = { .hang = s->hang, .verdict.comm = group };
 	struct whom whom[HANG_RANKS];
 	uint32_t nwhom = 0;
 
 	add_numbers(&s->text, ranks, n);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct hang_rank *r = hang_rank_of(&in, ranks[i]);
+		const struct hang_rank *r = hang_group_rank(s->hang, group, ranks[i]);
 
 		if (r)
 			*array_must_add(whom, &nwhom) = (struct whom){
@@ -456,16 +455,6 @@ static const char *action_of(const struct scene *s)
 		return "See in the debugger why it stopped, and let it go on there: continue, or "
 		       "detach. kill -CONT does not.";
 	return words_verdict(v->verdict)->action;
-}
-
-const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank)
-{
-	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (c->hang->ranks.at[i].rank == rank)
-			return &c->hang->ranks.at[i];
-	return NULL;
 }
 
 /* "4711 4712" */

@@ -37,13 +37,6 @@ static uint64_t call_number(const json_t *row, const char *key)
 	return member_number(row, key, UNKNOWN_U64);
 }
 
-static int32_t signed_at(const json_t *row, const char *key)
-{
-	uint64_t number = call_number(row, key);
-
-	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
-}
-
 static name_t name_at(struct hangs *h, const json_t *row, const char *key)
 {
 	const char *text = member_text(row, key, NULL);
@@ -63,7 +56,7 @@ static void make_name(const struct node *n, const json_t *row, const char *comm_
 		      const json_t *of, char name[512])
 {
 	snprintf(name, 512, "%.255s %" PRIu64 " %.18s %" PRId32 " %.96s", n->host,
-		 call_number(row, "pid"), member_text(of, "comm_id", NULL), signed_at(row, "rank"),
+		 call_number(row, "pid"), member_text(of, "comm_id", NULL), shots_i32(row, "rank"),
 		 comm_name);
 }
 
@@ -102,7 +95,7 @@ static void rank_take_calls(const struct node *node, struct hang_rank *r, const 
 		r->call[HANG_CALLS - n + i] = (struct hang_call){
 			.func = name_at(node->hangs, call, "func"),
 			.datatype = name_at(node->hangs, call, "datatype"),
-			.count = call_number(call, "count"), .root = signed_at(call, "root"),
+			.count = call_number(call, "count"), .root = shots_i32(call, "root"),
 			.at_ns = shots_clock_at(&node->clock, call_number(call, "start_mono_ns")),
 		};
 	}
@@ -122,17 +115,17 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 	char name[512], process[320];
 	struct hang_rank *r;
 
-	if (flag_at(rank, "left") || signed_at(rank, "rank") == UNKNOWN_I32)
+	if (flag_at(rank, "left") || shots_i32(rank, "rank") == UNKNOWN_I32)
 		return;
 	r = must(list_append(&h->hang.ranks));
 	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, call_number(rank, "pid"));
 	*r = (struct hang_rank){
 		.has_id = true, .id = member_hex(comm, "comm_id"),
-		.nranks = signed_at(comm, "nranks"), .name = member_text(comm, "name", ""),
+		.nranks = shots_i32(comm, "nranks"), .name = member_text(comm, "name", ""),
 		.key = h->hang.ranks.n,
-		.rank = signed_at(rank, "rank"), .process = number_of(h, process),
-		.pid = signed_at(rank, "pid"), .host = n->host, .owner = rank,
-		.world_rank = signed_at(rank, "world_rank"),
+		.rank = shots_i32(rank, "rank"), .process = number_of(h, process),
+		.pid = shots_i32(rank, "pid"), .host = n->host, .owner = rank,
+		.world_rank = shots_i32(rank, "world_rank"),
 		.pci_bus_id = member_text(rank, "pci_bus_id", NULL),
 		.gpu = gpu ? number_of(h, gpu) : 0,
 		.seen_ns = h->nodes > 1 ? n->clock.written_ns : UINT64_MAX,
@@ -173,24 +166,24 @@ static void add_row(const struct node *n, const json_t *row)
 		return;
 	to = must(list_append(&h->hang.rows));
 	*to = (struct hang_row){
-		.key = (uint64_t)json_integer_value(key), .rank = signed_at(row, "rank"),
+		.key = (uint64_t)json_integer_value(key), .rank = shots_i32(row, "rank"),
 		.token = member_hex(row, "token"), .type = name_at(h, row, "event_type"),
 		.is_op = is_op(row),
 		.is_p2p = is_one_of(member_text(row, "event_type", NULL), "P2p", "P2pApi"),
 		.func = name_at(h, row, "func"), .seq = call_number(row, "seq"),
 		.bytes = call_number(row, "bytes"), .count = call_number(row, "count"),
 		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
-		.proto = name_at(h, row, "proto"), .root = signed_at(row, "root"),
-		.peer = signed_at(row, "peer"), .kernel_started = signed_at(row, "kernel_started"),
-		.kernel_stopped = signed_at(row, "kernel_stopped"),
+		.proto = name_at(h, row, "proto"), .root = shots_i32(row, "root"),
+		.peer = shots_i32(row, "peer"), .kernel_started = shots_i32(row, "kernel_started"),
+		.kernel_stopped = shots_i32(row, "kernel_stopped"),
 		.state = name_at(h, row, "state"), .direction = name_at(h, row, "direction"),
-		.channel = signed_at(row, "channel"), .step = signed_at(row, "step"),
-		.steps = signed_at(row, "steps"), .limit_ns = call_number(row, "limit_ns"),
+		.channel = shots_i32(row, "channel"), .step = shots_i32(row, "step"),
+		.steps = shots_i32(row, "steps"), .limit_ns = call_number(row, "limit_ns"),
 		.enqueued_ns = age_ns > n->clock.written_ns ? 0 :
 							    n->clock.written_ns - age_ns,
 	};
-	if (signed_at(row, "channels") > 0)
-		to->channels = (uint32_t)signed_at(row, "channels");
+	if (shots_i32(row, "channels") > 0)
+		to->channels = (uint32_t)shots_i32(row, "channels");
 }
 
 /* A node looks twice before it suspects; one file alone cannot tell what moves. */

@@ -151,17 +151,17 @@ uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
 	return clock->written_ns - (clock->mono_ns - mono_ns);
 }
 
-static int32_t shots_rank(const json_t *row, const char *key)
+int32_t shots_i32(const json_t *row, const char *key)
 {
-	uint64_t rank = member_number(row, key, UNKNOWN_U64);
+	uint64_t number = member_number(row, key, UNKNOWN_U64);
 
-	return rank <= INT32_MAX ? (int32_t)rank : UNKNOWN_I32;
+	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
 }
 
 struct whom shots_whom(const json_t *row, const char *host)
 {
 	return (struct whom){
-		.rank = shots_rank(row, "rank"), .world_rank = shots_rank(row, "world_rank"),
+		.rank = shots_i32(row, "rank"), .world_rank = shots_i32(row, "world_rank"),
 		.pid = (int32_t)member_number(row, "pid", 0), .host = host,
 		.command = member_text(row, "command", NULL),
 		.pci_bus_id = member_text(row, "pci_bus_id", NULL),

@@ -66,7 +66,10 @@ struct shots_clock shots_clock(const json_t *root);
 /* A time of the node's own clock, as all files have it; 0: not told. */
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns);
 
-/* Whom a row with members rank, world_rank, pid and so on is about; it has the texts. */
+/* A member; UNKNOWN_I32: it has none, or null. */
+int32_t shots_i32(const json_t *row, const char *key);
+
+/* The one that a row with members rank, world_rank, pid and so on is about; it has the texts. */
 struct whom shots_whom(const json_t *row, const char *host);
 
 /* Ordered by communicator, function, number and rank, each once. */

@@ -32,7 +32,7 @@ struct series {
 	struct late_part *parts;
 	double *values;			/* room for each joint, and for two of each rank */
 	double *shares;			/* one for each rank */
-	uint32_t *late;			/* those that are */
+	uint32_t *late;			/* places of the late ones */
 	uint64_t inside_ns;
 };
 

@@ -54,7 +54,10 @@ void finding_set_evidence(struct finding *f, const struct field *fields, const v
 
 	json_init(&j, sizeof(f->evidence));
 	rows_put_object(NULL, &j, fields, row);
-	f->evidence_bytes = json_error(&j) ? 0 : (uint32_t)j.bytes;
-	memcpy(f->evidence, j.text, f->evidence_bytes);
+	f->evidence_bytes = 0;
+	if (!json_error(&j)) {
+		memcpy(f->evidence, j.text, j.bytes);
+		f->evidence_bytes = (uint32_t)j.bytes;
+	}
 	json_deinit(&j);
 }

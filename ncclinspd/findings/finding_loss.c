@@ -86,7 +86,7 @@ static void loss_put_lost(const struct rows_writer *w, struct json *j, const voi
 
 	(void)w;
 	json_begin(j, '{');
-#define X(NAME, name)	json_key(j, #name); json_put_u64(j, l->lost[LOSS_##NAME]);
+#define X(NAME, name)	json_member_u64(j, #name, l->lost[LOSS_##NAME]);
 	LOSS_CAUSES(X)
 #undef X
 	json_member_u64(j, "before", l->before);
