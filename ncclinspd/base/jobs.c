@@ -63,3 +63,11 @@ const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t 
 	}
 	return NULL;
 }
+
+struct process *jobs_process(struct process *const *list, size_t n, uint64_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->id == id)
+			return list[i];
+	return NULL;
+}

@@ -26,4 +26,7 @@ int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *j
  */
 const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t rank);
 
+/* The process with that number; NULL: it is not in the list. */
+struct process *jobs_process(struct process *const *list, size_t n, uint64_t id);
+
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/jobs.h"
 #include "ncclinspd/compare/ranks_compare.h"
 #include "reader/join/ops.h"
 #include "reader/time/timeline.h"
@@ -65,14 +66,6 @@ static struct op *ranks_op_at(const struct ranks *ranks, uint32_t item)
 }
 
 /* ---- who belongs together ------------------------------------------------ */
-
-static const struct process *process_find(struct process *const *list, size_t n, uint64_t id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (list[i]->id == id)
-			return list[i];
-	return NULL;
-}
 
 static bool comm_is_same(const struct comm *a, const struct comm *b)
 {
@@ -131,7 +124,7 @@ static void cohort_scan(struct ranks *ranks, struct cohort *cohort, const struct
 {
 	struct process *const *list;
 	size_t n = ranks->hooks.processes(ranks->hooks.arg, &list);
-	const struct process *own = process_find(list, n, op->process_id);
+	const struct process *own = jobs_process(list, n, op->process_id);
 	const struct comm *comm = own ? process_comm(own, (uint16_t)op->comm_index) : NULL;
 	bool fits = comm;
 

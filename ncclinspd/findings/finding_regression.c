@@ -15,6 +15,7 @@
 
 #include "judge/cusum.h"
 #include "judge/regression.h"
+#include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/baseline.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/aggregate.h"
@@ -86,17 +87,6 @@ static uint64_t mix_name(uint64_t key, const char *name)
 	return index_mix(key, 0);
 }
 
-static const struct process *op_process(const struct diagnose *dg, const struct op *op)
-{
-	struct process *const *list;
-	size_t n = diagnose_source(dg)->processes(diagnose_source(dg)->arg, &list);
-
-	for (size_t i = 0; i < n; i++)
-		if (list[i]->id == op->process_id)
-			return list[i];
-	return NULL;
-}
-
 /* The job by its name, and its shape: of another one, other times are usual. */
 static uint64_t job_key(const struct process *p, const struct op *op)
 {
@@ -109,7 +99,9 @@ static uint64_t job_key(const struct process *p, const struct op *op)
 /* The key of what is the same in the next job: no pointers, no ids. */
 static uint64_t lasting_key(const struct diagnose *dg, const struct op *op)
 {
-	const struct process *p = op_process(dg, op);
+	struct process *const *list;
+	size_t n = diagnose_source(dg)->processes(diagnose_source(dg)->arg, &list);
+	const struct process *p = jobs_process(list, n, op->process_id);
 	uint64_t key = index_mix(index_mix((uint64_t)op->uid, (uint64_t)op->nranks), op->bytes);
 
 	key = index_mix(key, p ? job_key(p, op) : 0);

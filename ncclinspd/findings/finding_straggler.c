@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "judge/late.h"
 #include "reader/base/job.h"
@@ -45,14 +46,11 @@ static bool find_who(struct straggler_context *s)
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
-	for (size_t i = 0; i < n; i++) {
-		if (list[i]->id != s->c->who.process_id)
-			continue;
-		s->process = list[i];
-		s->comm = process_comm(list[i], (uint16_t)s->c->who.comm_index);
-		return s->comm && !s->comm->finalize_ticks && list[i]->state == PROCESS_LIVE;
-	}
-	return false;
+	s->process = jobs_process(list, n, s->c->who.process_id);
+	if (!s->process)
+		return false;
+	s->comm = process_comm(s->process, (uint16_t)s->c->who.comm_index);
+	return s->comm && !s->comm->finalize_ticks && s->process->state == PROCESS_LIVE;
 }
 
 /* A process or communicator that has ended is not reported any more. */

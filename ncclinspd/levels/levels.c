@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/jobs.h"
 #include "reader/base/accounts.h"
 #include "util/cleanup.h"
 
@@ -62,10 +63,9 @@ static struct automatic *automatic_find_or_add(struct levels *l, const struct pr
 
 static bool process_is_live(uint64_t process_id, struct process *const *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (list[i]->id == process_id)
-			return list[i]->state == PROCESS_LIVE;
-	return false;
+	const struct process *p = jobs_process(list, n, process_id);
+
+	return p && p->state == PROCESS_LIVE;
 }
 
 static bool automatic_is_detailed(const struct automatic *a, uint64_t now_ns)

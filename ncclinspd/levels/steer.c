@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/finding.h"
+#include "ncclinspd/base/jobs.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "util/cleanup.h"
@@ -154,18 +155,10 @@ static struct cost *process_cost(struct steer *st, const struct process *p)
 	return cost;
 }
 
-static bool process_is_known(uint64_t process_id, struct process *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (list[i]->id == process_id)
-			return true;
-	return false;
-}
-
 static void costs_forget(struct steer *st, struct process *const *list, size_t n)
 {
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (st->costs[i].process_id && !process_is_known(st->costs[i].process_id, list, n))
+		if (st->costs[i].process_id && !jobs_process(list, n, st->costs[i].process_id))
 			st->costs[i].process_id = 0;
 }
 
