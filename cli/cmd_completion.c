@@ -16,18 +16,19 @@ static const struct {
 	const char *arg;
 	const char *query;	/* %: the command being completed */
 } live[] = {
-	{ "PID", "ps -H -o csv --fields pid" },
-	{ "PID[,PID]", "ps -H -o csv --fields pid" },
-	{ "USER", "ps -H -o csv --fields user" },
-	{ "JOB", "ps -H -o csv --fields job" },	 { "COMM", "comms -H -o csv --fields name" },
-	{ "RANK", "comms -H -o csv --fields rank" },
-	{ "GPU", "comms -H -o csv --fields pci_bus_id" },
-	{ "FUNC", "ops -H -o csv --fields func" },
-	{ "PHASE", "mark -H -o csv --fields phase" },
-	{ "ID", "exemplars -H -o csv --fields id" },
-	{ "COMMAND", "help -H" },
-	{ "WORD", "explain -H" },		 { "A,B", "% --fields help -H" },
-	{ "[-]FIELD", "% --fields help -H" },	 { "PATH", FILES },
+	{ "PID", "ps --no-header -o csv --fields pid" },
+	{ "PID[,PID]", "ps --no-header -o csv --fields pid" },
+	{ "USER", "ps --no-header -o csv --fields user" },
+	{ "JOB", "ps --no-header -o csv --fields job" },
+	{ "COMM", "comms --no-header -o csv --fields name" },
+	{ "RANK", "comms --no-header -o csv --fields rank" },
+	{ "GPU", "comms --no-header -o csv --fields pci_bus_id" },
+	{ "FUNC", "ops --no-header -o csv --fields func" },
+	{ "PHASE", "mark --no-header -o csv --fields phase" },
+	{ "ID", "exemplars --no-header -o csv --fields id" },
+	{ "COMMAND", "help --no-header" },
+	{ "WORD", "explain --no-header" },		 { "A,B", "% --fields help --no-header" },
+	{ "[-]FIELD", "% --fields help --no-header" },	 { "PATH", FILES },
 };
 
 /* NULL: nobody knows what could be meant. */

@@ -11,6 +11,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/each.h"
+#include "cli/offline/hosts.h"
+#include "cli/offline/nodes.h"
 #include "cli/offline/offline.h"
 #include "cli/offline/segment.h"
 #include "cli/option.h"
@@ -167,14 +170,83 @@ static int run_segment(const struct command *command, struct cli *cli)
 	return code;
 }
 
-static int run_command(const struct command *command, struct cli *cli)
+static bool command_tells_findings(const struct command *command)
 {
+	return command == &commands[TOP] || command == &commands[DIAGNOSE] ||
+	       command == &commands[CHECK] || command == &commands[REPORT];
+}
+
+/* Many nodes are asked anew for each sample. */
+static int command_run_on_nodes(const struct command *command, struct cli *cli,
+				const struct options *opts, const struct hosts *hosts)
+{
+	int code;
+
+	cli->nodes = nodes_open(hosts, opts->socket,
+				command == &commands[OPS] ? cli->window ?: "all" : cli->window,
+				!command_tells_findings(command));
+	client_set_source(cli->client, nodes_answer, cli->nodes);
+	code = command->run(cli);
+	nodes_free(cli->nodes);
+	return code;
+}
+
+static int command_run_on_hosts(const struct command *command, struct options *opts, char **argv,
+				int argc, const struct hosts *hosts)
+{
+	struct cli *cli = &opts->cli;
+
+	if (command == &commands[REPORT] || (command->joint && hosts->names.n > 1))
+		return command_run_on_nodes(command, cli, opts, hosts);
+	if (hosts->names.n > 1 && (cli->format > CLI_WIDE || command == &commands[TAIL]))
+		return cli_reject("%s tells of one node at a time: give -H one host",
+				  command->name);
+	if (hosts->names.n > 1)
+		return each_run(argv, argc, hosts);
+	client_set_host(cli->client, hosts->names.at[0], opts->socket, isatty(STDIN_FILENO));
+	return command->run(cli);
+}
+
+/* Commands that look at the node itself, too, cannot do so from another one. */
+static int command_refuse_hosts(const struct command *command)
+{
+	return cli_reject("%s works on the node itself; do it there: ssh HOST ncclinsp %s",
+			  command->name, command->name);
+}
+
+static int command_run_remote(const struct command *command, struct options *opts, char **argv,
+			      int argc)
+{
+	struct hosts hosts = { .names.n = 0 };
+	char why[HOSTS_WHY];
+	int code;
+
+	if (opts->cli.segment || opts->cli.from.count || opts->cli.npaths)
+		return cli_reject("files and --host are two sources: which?");
+	if (hosts_read(&hosts, opts->host, why))
+		code = cli_reject("--host: %s", why);
+	else
+		code = command_run_on_hosts(command, opts, argv, argc, &hosts);
+	hosts_deinit(&hosts);
+	return code;
+}
+
+static int run_command(const struct command *command, struct options *opts, char **argv, int argc)
+{
+	static const enum command_id local[] = { TRACE, EXPORT, DOCTOR, CONFIG };
+	struct cli *cli = &opts->cli;
+
+	for (size_t i = 0; opts->host && i < sizeof(local) / sizeof(local[0]); i++)
+		if (command == &commands[local[i]])
+			return command_refuse_hosts(command);
+	if (opts->host && option_takes(command, "host"))
+		return command_run_remote(command, opts, argv, argc);
 	if (cli->segment)
 		return run_segment(command, cli);
 	return cli->from.count ? command_run_offline(command, cli) : command->run(cli);
 }
 
-static int command_run(const struct command *command, struct options *opts)
+static int command_run(const struct command *command, struct options *opts, char **argv, int argc)
 {
 	struct cli *cli = &opts->cli;
 	int code;
@@ -190,7 +262,7 @@ static int command_run(const struct command *command, struct options *opts)
 		client_set_verbose(cli->client);
 	code = options_check_at(cli);
 	if (!code)
-		code = run_command(command, cli);
+		code = run_command(command, opts, argv, argc);
 	if (fflush(stdout) || ferror(stdout))
 		code = output_cannot_write(code);
 	client_free(cli->client);
@@ -218,6 +290,8 @@ int main(int argc, char **argv)
 	mallopt(M_MXFAST, 0);	/* an answer is very many small pieces that go together */
 	setlocale(LC_CTYPE, "");
 	option_init(&opts);
+	opts.host = getenv("NCCLINSP_HOST");
+	opts.host = opts.host && *opts.host ? opts.host : NULL;
 	code = option_parse(argc, argv, &opts, &given);
 	if (code)
 		return code;
@@ -242,5 +316,5 @@ int main(int argc, char **argv)
 	code = command_take_arguments(command, argc, argv, &opts.cli);
 	if (!code)
 		code = option_check(command, given);
-	return code ?: command_run(command, &opts);
+	return code ?: command_run(command, &opts, argv, argc);
 }

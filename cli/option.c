@@ -27,6 +27,8 @@
 #define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
 #define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))
 #define WHO	 (TABLES | RUNS | IN(DIAGNOSE))
+#define HOSTS	 (TABLES | IN(STATUS) | IN(DIAGNOSE) | IN(CHECK) | IN(TOP) | IN(TAIL) | \
+		  IN(SNAPSHOT) | IN(REPORT))
 #define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG) | IN(REPLAY))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
@@ -63,7 +65,7 @@ static const struct option_row options[] = {
 	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
 	  SAMPLES | RUNS | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
 	  INT32_MAX },
-	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
+	{ "no-header", 0, OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
 	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | RUNS | IN(DIAGNOSE) | IN(TRACE), "COMM",
@@ -129,6 +131,8 @@ static const struct option_row options[] = {
 	  "also what is over", NULL, 0, 0 },
 	{ "readonly", 0, OPTION_FLAG, offsetof(struct options, cli.readonly), IN(TOP), NULL,
 	  "without keys that change anything", NULL, 0, 0 },
+	{ "host", 'H', OPTION_STRING, offsetof(struct options, host), HOSTS, "HOSTS",
+	  "on other nodes, through ssh: node7, node[1-64], slurm:JOB", NULL, 0, 0 },
 	{ "socket", 'S', OPTION_STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
 	  "the daemon's socket", NULL, 0, 0 },
 	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",

@@ -12,6 +12,7 @@ enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct options {
 	struct cli cli;
 	const char *socket;
+	const char *host;	/* a list of nodes; NULL: this one */
 	int64_t color;
 	bool no_color;
 	bool verbose;

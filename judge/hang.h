@@ -343,6 +343,16 @@ struct hang_case {
 /* May its ranks be alive and well, and busy elsewhere?  One is away, or no end is watched. */
 bool hang_may_be_busy(const struct hang_case *c);
 
+/* Do ranks call different things, or not at all (a desync)?  Else it stands still. */
+static inline bool hang_is_desync(const struct hang_case *c)
+{
+	enum verdict verdict = c->verdict.verdict;
+
+	return verdict == VERDICT_NOT_JOINED || verdict == VERDICT_ORDER_MISMATCH ||
+	       verdict == VERDICT_COMM_DEADLOCK || verdict == VERDICT_METADATA_MISMATCH ||
+	       verdict == VERDICT_CONFIG_MISMATCH;
+}
+
 /* Is it no more than a warning yet?  Else it is critical. */
 static inline bool hang_is_warning(const struct hang_case *c)
 {

@@ -9,15 +9,18 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/base/intake.h"
 #include "cli/base/must.h"
+#include "cli/base/ssh.h"
 
 #define SYSTEM_SOCKET "/run/ncclinsp/ncclinspd.sock"
 #define BODY_MAX      (256u << 20)
@@ -36,6 +39,14 @@ struct client {
 	long timeout_ms;
 	bool verbose;
 	bool asks_version;	/* on behalf of a request that was refused */
+	const char *host;	/* the other node; NULL: this one */
+	const char *host_socket;	/* its daemon's socket there; NULL: it is found */
+	bool host_asks;
+	int listener;		/* what libcurl connects to; 0: nothing yet */
+	struct ssh *ssh;	/* connection to it; NULL: none */
+	char ssh_why[256];	/* last words of the one that ended */
+	bool has_clock;
+	int64_t behind_ns;	/* its clock is behind this node's by that */
 	struct bytes body;
 	char error[512];
 	/* the source in place of a daemon; NULL: none */
@@ -58,6 +69,111 @@ static int client_fail(struct client *client, int error, const char *format, ...
 	vsnprintf(client->error, sizeof(client->error), format, args);
 	va_end(args);
 	return error;
+}
+
+/* ---- another node ---------------------------------------------------------- */
+
+/*
+ * libcurl connects by itself, to a socket of our own; what it has connected to is then given to
+ * ssh.  (That a socket is connected already cannot be said to libcurl 7.88.)
+ */
+static int client_listen(struct client *client)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t bytes = sizeof(address);
+
+	client->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (client->listener < 0 ||	/* an abstract name that the kernel chooses */
+	    bind(client->listener, (const struct sockaddr *)&address, sizeof(sa_family_t)) ||
+	    listen(client->listener, 1) ||
+	    getsockname(client->listener, (struct sockaddr *)&address, &bytes))
+		return -errno;
+	address.sun_path[bytes - offsetof(struct sockaddr_un, sun_path)] = '\0';
+	curl_easy_setopt(client->curl, CURLOPT_ABSTRACT_UNIX_SOCKET, address.sun_path + 1);
+	return 0;
+}
+
+static bool socket_is_own(int fd)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.pid == getpid();
+}
+
+static void client_accept(struct client *client)
+{
+	int fd = accept4(client->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0 && socket_is_own(fd)) {
+		ssh_end(client->ssh, NULL, 0);
+		client->ssh = ssh_start(client->host, client->host_socket, client->host_asks, fd);
+		if (!client->ssh)
+			snprintf(client->ssh_why, sizeof(client->ssh_why), "cannot run ssh: %s",
+				 strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Called at least once a second, and whenever something has happened.  Non-zero: end it. */
+static int client_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	struct client *client = arg;
+
+	(void)a;
+	(void)b;
+	(void)c;
+	(void)d;
+	if (client->host)
+		client_accept(client);
+	return client->goes_on && !client->goes_on(client->on_line_arg);
+}
+
+void client_set_host(struct client *client, const char *host, const char *socket, bool asks)
+{
+	client->host = host;
+	client->host_socket = socket;
+	client->host_asks = asks;
+	snprintf(client->path, sizeof(client->path), "%s", host);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
+	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
+}
+
+static int client_fail_host(struct client *client)
+{
+	ssh_end(client->ssh, client->ssh_why, sizeof(client->ssh_why));
+	client->ssh = NULL;
+	return client_fail(client, -ECONNREFUSED, "%s: %s", client->host, *client->ssh_why ?
+			   client->ssh_why : "ssh ended without a word; try it by hand: ssh "
+			   "HOST ncclinsp status");
+}
+
+/* Its daemon says when it started, and how long ago that was. */
+static int client_find_clock(struct client *client)
+{
+	struct timespec now;
+	json_t *status;
+	int r;
+
+	if (client->has_clock)
+		return 0;
+	r = client->listener ? 0 : client_listen(client);
+	if (r)
+		return client_fail(client, r, "cannot make a socket: %s", strerror(-r));
+	client->has_clock = true;
+	client->behind_ns = 0;
+	r = client_get(client, "/v1/status", &status);
+	client->has_clock = !r;
+	if (r)
+		return r;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	client->behind_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec -
+			    json_integer_value(json_object_get(status, "uptime_ns")) -
+			    json_integer_value(json_object_get(status, "started_mono_ns"));
+	json_decref(status);
+	return 0;
 }
 
 /* ---- which socket --------------------------------------------------------- */
@@ -124,6 +240,8 @@ static int client_find_socket(struct client *client)
 	char own[4096];
 	int r, system_error;
 
+	if (client->host)
+		return client_find_clock(client);
 	if (client->given) {
 		r = socket_probe(client->given);
 		snprintf(client->path, sizeof(client->path), "%s", client->given);
@@ -150,6 +268,24 @@ static int client_find_socket(struct client *client)
 	if (system_error == -EACCES || r == -ENOENT)
 		return client_refuse_socket(client, SYSTEM_SOCKET, system_error);
 	return client_refuse_socket(client, own, r);
+}
+
+int client_connect(struct client *client)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int r = client_find_socket(client), fd;
+
+	if (r)
+		return r;
+	strcpy(address.sun_path, client->path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address))) {
+		r = client_refuse_socket(client, client->path, -errno);
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	return fd;
 }
 
 /* ---- one exchange --------------------------------------------------------- */
@@ -182,7 +318,8 @@ static void client_set_up(struct client *client, const char *target, curl_write_
 
 	snprintf(url, sizeof(url), "http://ncclinspd%s", target);
 	curl_easy_setopt(client->curl, CURLOPT_URL, url);
-	curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->path);
+	if (!client->host)
+		curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->path);
 	curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, write);
@@ -198,6 +335,8 @@ static int client_explain(struct client *client, CURLcode code)
 				   "%s does not answer within %ld ms; "
 				   "is the daemon stopped or overloaded?",
 				   client->path, client->timeout_ms);
+	if (client->host && code != CURLE_WRITE_ERROR)
+		return client_fail_host(client);
 	if (code == CURLE_COULDNT_CONNECT)
 		return client_refuse_socket(client, client->path, -ECONNREFUSED);
 	if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE)
@@ -215,6 +354,8 @@ static void client_name_versions(struct client *client)
 	const char *version;
 	json_t *status;
 
+	if (client->host)
+		client_set_host(other, client->host, client->host_socket, client->host_asks);
 	other->asks_version = true;
 	if (!client_get(other, "/v1/status", &status)) {
 		version = json_string_value(json_object_get(status, "version"));
@@ -288,6 +429,7 @@ static int client_perform(struct client *client, const char *target, json_t **ro
 				   "%s answered %s with something else than JSON: %s",
 				   client->path, target, got ? "no object" : error.text);
 	}
+	intake_move_times(got, client->behind_ns);
 	*root = got;
 	return 0;
 }
@@ -338,8 +480,11 @@ int client_get(struct client *client, const char *target, json_t **root)
 static int client_put_text(struct client *client, const char *method, const char *target,
 			   const char *text, json_t **root)
 {
-	int r = client_find_socket(client);
+	int r = client->answer ? -ENOTSUP : client_find_socket(client);
 
+	if (client->answer)
+		client_fail(client, r, "what is shown is not of one daemon: nothing can be changed "
+			    "from here");
 	if (r)
 		return r;
 	client_set_up(client, target, (curl_write_callback)client_on_body);
@@ -377,6 +522,23 @@ void client_print_body(const struct client *client)
 
 /* ---- a stream ------------------------------------------------------------- */
 
+/* Another node's times are moved to this one's clock. */
+static int client_hand_on_line(struct client *client, const char *text, size_t len)
+{
+	json_t *line = client->behind_ns ? json_loadb(text, len, 0, NULL) : NULL;
+	char *moved;
+	int r;
+
+	if (!line)
+		return client->on_line(client->on_line_arg, text, len);
+	intake_move_times(line, client->behind_ns);
+	moved = must(json_dumps(line, JSON_COMPACT));
+	r = client->on_line(client->on_line_arg, moved, strlen(moved));
+	free(moved);
+	json_decref(line);
+	return r;
+}
+
 /* Hand on the whole lines of the buffer, keep the rest. */
 static void client_split_lines(struct client *client)
 {
@@ -388,7 +550,7 @@ static void client_split_lines(struct client *client)
 
 		*end = '\0';
 		if (len)
-			client->line_result = client->on_line(client->on_line_arg, begin, len);
+			client->line_result = client_hand_on_line(client, begin, len);
 		begin = end + 1;
 		left -= len + 1;
 	}
@@ -408,18 +570,6 @@ static size_t client_on_stream(char *data, size_t one, size_t len, void *arg)
 	if (status == 200)
 		client_split_lines(client);
 	return client->line_result ? 0 : len;
-}
-
-/* Non-zero: end it. */
-static int client_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct client *client = arg;
-
-	(void)a;
-	(void)b;
-	(void)c;
-	(void)d;
-	return client->goes_on && !client->goes_on(client->on_line_arg);
 }
 
 int client_stream(struct client *client, const char *target,
@@ -450,10 +600,11 @@ int client_stream_while(struct client *client, const char *target,
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
 	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
 	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
-	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, goes_on ? 0L : 1L);
+	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, goes_on || client->host ? 0L : 1L);
 	code = curl_easy_perform(client->curl);
 	client_complain(client, target);
-	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 1L);
+	client->goes_on = NULL;
+	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, client->host ? 0L : 1L);
 	if (client->line_result)
 		return client->line_result;
 	if (code == CURLE_ABORTED_BY_CALLBACK)
@@ -486,6 +637,9 @@ void client_free(struct client *client)
 	if (!client)
 		return;
 	curl_easy_cleanup(client->curl);
+	ssh_end(client->ssh, NULL, 0);
+	if (client->listener > 0)
+		close(client->listener);
 	free(client->body.data);
 	free(client->given);
 	free(client);
@@ -498,7 +652,8 @@ void client_set_verbose(struct client *client)
 
 void client_set_timeout(struct client *client, long timeout_ms)
 {
-	client->timeout_ms = timeout_ms;
+	if (!client->host)	/* which may have to be connected to anew */
+		client->timeout_ms = timeout_ms;
 }
 
 const char *client_socket(const struct client *client)

@@ -3,8 +3,8 @@
 #define CLI_BASE_CLIENT_H
 
 /*
- * The daemon's API, asked over its Unix socket.  One connection is kept and
- * reused; after a failure the next request connects anew.
+ * The daemon's API, asked over its Unix socket, or through ssh on another node.  One connection
+ * is kept and reused; after a failure the next request connects anew.
  *
  * Failures are negative errno values: -ENOENT and -ECONNREFUSED when no daemon
  * is there, -EACCES, -ETIMEDOUT, -EPROTO for an answer that makes no sense,
@@ -25,7 +25,18 @@ struct client;
 struct client *client_new(const char *path, long timeout_ms);
 void client_free(struct client *client);
 
-/* Sets how long a request may take from now on. */
+/*
+ * Have the daemon of another node asked from now on, through ssh.  `socket`: where it listens
+ * there; NULL: found as here.  `asks`: ssh may ask its user.  Times on that node's CLOCK_MONOTONIC
+ * (*_mono_ns) are moved to this node's in objects and lines, not in client_body().  The texts are
+ * the caller's.
+ */
+void client_set_host(struct client *client, const char *host, const char *socket, bool asks);
+
+/* A connection of the caller's own to the daemon of this node, or a failure. */
+int client_connect(struct client *client);
+
+/* Sets how long a request may take from now on; of another node it stays as it was. */
 void client_set_timeout(struct client *client, long timeout_ms);
 
 /*

@@ -98,3 +98,33 @@ json_t *intake_read(const char *text, size_t bytes, json_error_t *error)
 		intake_clean_value(root);
 	return root;
 }
+
+static bool key_is_mono(const char *key)
+{
+	static const char end[] = "_mono_ns";
+	size_t n = strlen(key);
+
+	return n >= sizeof(end) && !strcmp(key + n - (sizeof(end) - 1), end);
+}
+
+void intake_move_times(json_t *value, int64_t by_ns)
+{
+	const char *key;
+	json_t *member;
+	void *next;
+	size_t i;
+
+	if (!by_ns)
+		return;
+	json_array_foreach(value, i, member)
+		intake_move_times(member, by_ns);
+	json_object_foreach_safe(value, next, key, member) {
+		json_int_t at_ns = json_integer_value(member) + by_ns;
+
+		if (json_is_integer(member) && key_is_mono(key))
+			json_object_set_new(value, key,
+					    at_ns > 0 ? json_integer(at_ns) : json_null());
+		else
+			intake_move_times(member, by_ns);
+	}
+}

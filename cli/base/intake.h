@@ -19,6 +19,12 @@
  */
 json_t *intake_read(const char *text, size_t bytes, json_error_t *error);
 
+/*
+ * Add `by_ns` to all times of a CLOCK_MONOTONIC (*_mono_ns) in the value: another node's, or of
+ * another moment, become this node's of now.  A time before its clock began cannot be said: null.
+ */
+void intake_move_times(json_t *value, int64_t by_ns);
+
 /* The value as an unsigned number; below 0: 0. */
 static inline uint64_t intake_whole(double value)
 {

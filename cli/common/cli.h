@@ -91,6 +91,7 @@ struct cli {
 	/* the daemon */
 	struct client *client;
 	struct segment_source *segment_source;	/* its reader; or NULL */
+	struct nodes *nodes;	/* other nodes that are asked together; or NULL */
 };
 
 /* Say on stderr why the last request failed; the exit code that goes with it. */
@@ -146,6 +147,7 @@ int cmd_help(struct cli *cli);		/* option.c */
 int cmd_trace(struct cli *cli);
 int cmd_export(struct cli *cli);
 int cmd_replay(struct cli *cli);
+int cmd_dial_stdio(struct cli *cli);
 
 /* Exits with the codes of monitoring plugins, unlike all others. */
 int cmd_check(struct cli *cli);

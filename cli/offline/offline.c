@@ -9,71 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/intake.h"
+#include "cli/base/must.h"
 #include "cli/common/cli.h"
-#include "cli/offline/shots.h"
+#include "cli/offline/joint.h"
 #include "cli/view/ranks.h"
 
 struct offline {
-	struct shots shots;
+	struct joint joint;
+	json_t *findings;	/* all nodes' together; NULL: nobody has asked */
 };
 
 /* The path that is asked for, and its array's name in an answer and in a file. */
 static const struct source {
 	const char *path, *answered, *kept;
 	bool by_window;		/* a row for each window; else all figures are of all the time */
-	const struct column *order;	/* of several nodes' rows, the largest first; NULL: none */
 } sources[] = {
-	{ "/v1/processes", "processes", "processes", false, NULL },
-	{ "/v1/comms", "comms", "comms", false, NULL },
-	{ "/v1/ranks", "ranks", "ranks", false, &ranks_badness },
-	{ "/v1/summary", "rows", "rows", true, NULL },
-	{ "/v1/inflight", "inflight", "inflight", false, NULL },
-	{ "/v1/peers", "peers", "peers", true, NULL },
-	{ "/v1/findings", "findings", "findings", false, NULL },
+	{ "/v1/processes", "processes", "processes", false },
+	{ "/v1/comms", "comms", "comms", false },
+	{ "/v1/ranks", "ranks", "ranks", false },
+	{ "/v1/summary", "rows", "rows", true },
+	{ "/v1/inflight", "inflight", "inflight", false },
+	{ "/v1/peers", "peers", "peers", true },
+	{ "/v1/findings", "findings", "findings", false },
 };
-
-/* ---- time ------------------------------------------------------------------------- */
-
-static bool key_is_mono(const char *key)
-{
-	static const char end[] = "_mono_ns";
-	size_t n = strlen(key);
-
-	return n >= sizeof(end) && !strcmp(key + n - (sizeof(end) - 1), end);
-}
-
-/* Times before this machine's clock began cannot be said. */
-static void row_move_times(json_t *value, json_int_t by_ns)
-{
-	const char *key;
-	json_t *member;
-	void *next;
-	size_t i;
-
-	json_array_foreach(value, i, member)
-		row_move_times(member, by_ns);
-	json_object_foreach_safe(value, next, key, member) {
-		json_int_t at_ns = json_integer_value(member) + by_ns;
-
-		if (json_is_integer(member) && key_is_mono(key))
-			json_object_set_new(value, key,
-					    at_ns > 0 ? json_integer(at_ns) : json_null());
-		else
-			row_move_times(member, by_ns);
-	}
-}
-
-static void row_move_nodes(struct offline *o)
-{
-	json_int_t now_ns = (json_int_t)cli_now_ns(), then_ns;
-	const char *host;
-	json_t *node;
-
-	json_object_foreach(o->shots.nodes, host, node) {
-		then_ns = json_integer_value(json_object_get(node, "written_mono_ns"));
-		row_move_times(node, now_ns - then_ns);
-	}
-}
 
 /* ---- answers ------------------------------------------------------------------------ */
 
@@ -86,16 +45,27 @@ static bool target_has(const char *target, const char *parameter)
 	return at && (at[n] == '&' || !at[n]);
 }
 
-static bool target_wants(const struct source *source, const char *target, const json_t *row)
+/* Is a row of the window that the target names?  It names all the time where it names none. */
+static bool target_has_window(const char *target, const json_t *row)
 {
 	const char *window = json_string_value(json_object_get(row, "window"));
+	char parameter[32];
 
-	if (target_has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
-		return false;
-	return !source->by_window || !window ||
-	       strcmp(window, target_has(target, "window=60s") ? "60s" : "all") == 0;
+	if (!window)
+		return true;
+	snprintf(parameter, sizeof(parameter), "window=%s", window);
+	return target_has(target, parameter) ||
+	       (!strcmp(window, "all") && !strstr(target, "window="));
 }
 
+static bool target_wants(const struct source *source, const char *target, const json_t *row)
+{
+	if (target_has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
+		return false;
+	return !source->by_window || target_has_window(target, row);
+}
+
+/* `host` NULL: rows have it already. */
 static void offline_add_rows(json_t *all, const struct source *source, const char *target,
 			     const char *host, const json_t *rows)
 {
@@ -106,19 +76,97 @@ static void offline_add_rows(json_t *all, const struct source *source, const cha
 		if (!target_wants(source, target, row))
 			continue;
 		named = json_copy(row);
-		json_object_set_new(named, "host", json_string(host));
+		if (host)
+			json_object_set_new(named, "host", json_string(host));
 		json_array_append_new(all, named);
 	}
 }
 
-static json_t *offline_first_status(const struct offline *o)
+static bool offline_is_joint(const struct offline *o)
+{
+	return json_object_size(o->joint.shots.nodes) > 1 || o->joint.shots.silent;
+}
+
+static const json_t *offline_joint_findings(struct offline *o)
+{
+	o->findings = o->findings ?: joint_findings(&o->joint);
+	return o->findings;
+}
+
+/* One node's findings are its own; those of several are judged of all together. */
+static void offline_add_findings(struct offline *o, json_t *all, const struct source *source,
+				 const char *target)
 {
 	const char *host;
 	json_t *node;
 
-	json_object_foreach(o->shots.nodes, host, node)
-		return json_incref(json_object_get(node, "status"));
-	return NULL;
+	if (offline_is_joint(o)) {
+		offline_add_rows(all, source, target, NULL, offline_joint_findings(o));
+		return;
+	}
+	json_object_foreach(o->joint.shots.nodes, host, node)
+		offline_add_rows(all, source, target, host, json_object_get(node, "findings"));
+}
+
+static void status_add(json_t *status, const char *group, const char *key, const json_t *other)
+{
+	json_t *to = json_object_get(status, group);
+	json_int_t more = json_integer_value(json_object_get(json_object_get(other, group), key));
+
+	json_object_set_new(to, key, json_integer(json_integer_value(json_object_get(to, key)) +
+						  more));
+}
+
+static void status_keep_larger(json_t *status, const char *group, const char *key,
+			       const json_t *other)
+{
+	json_t *to = json_object_get(status, group);
+	json_t *with = json_object_get(json_object_get(other, group), key);
+
+	if (json_number_value(with) > json_number_value(json_object_get(to, key)))
+		json_object_set(to, key, with);
+}
+
+/* What they do not agree on is not told. */
+static void status_keep_same(json_t *status, const char *key, const json_t *other)
+{
+	if (!json_equal(json_object_get(status, key), json_object_get(other, key)))
+		json_object_set_new(status, key, json_null());
+}
+
+static void status_join(json_t *status, const json_t *other)
+{
+	static const char *const sums[] = { "records", "bytes", "lost", "rejected", "before" };
+	static const char *const same[] = {
+		"version", "level", "sampling", "loop", "uptime_ns", "started_mono_ns",
+	};
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		status_add(status, "ingest", sums[i], other);
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		status_keep_same(status, same[i], other);
+	status_keep_larger(status, "overhead", "share", other);
+}
+
+static json_t *offline_status(const struct offline *o)
+{
+	size_t n = json_object_size(o->joint.shots.nodes);
+	json_t *all = NULL, *node;
+	const char *host;
+	char name[32];
+
+	json_object_foreach(o->joint.shots.nodes, host, node) {
+		if (all)
+			status_join(all, json_object_get(node, "status"));
+		else
+			all = json_deep_copy(json_object_get(node, "status"));
+	}
+	snprintf(name, sizeof(name), "%zu nodes", n);
+	if (n == 1)
+		return all;
+	all = all ?: json_object();
+	json_object_set_new(all, "host", json_string(name));
+	return all;
 }
 
 static const struct source *source_find(const char *target)
@@ -154,58 +202,120 @@ static json_t *offline_watched(const struct offline *o)
 	json_t *watched = json_pack("{s:i, s:[]}", "live", 0, "jobs"), *node;
 	const char *host;
 
-	json_object_foreach(o->shots.nodes, host, node)
+	json_object_foreach(o->joint.shots.nodes, host, node)
 		watched_add(watched, json_object_get(node, "processes"));
 	return watched;
+}
+
+/* How many different ones there are: a communicator of several nodes is one. */
+static json_t *ranks_count(const json_t *ranks, const char *key)
+{
+	json_t *seen = json_object(), *rank, *total;
+	const char *text;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank) {
+		text = json_string_value(json_object_get(rank, key));
+		if (text)
+			json_object_set_new(seen, text, json_true());
+	}
+	total = json_integer((json_int_t)json_object_size(seen));
+	json_decref(seen);
+	return total;
+}
+
+static json_t *ranks_add_up(const json_t *ranks, const char *key)
+{
+	json_int_t sum = 0;
+	json_t *rank;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank)
+		sum += json_integer_value(json_object_get(rank, key));
+	return json_integer(sum);
+}
+
+static json_t *offline_ranks(struct offline *o, json_t *ranks)
+{
+	if (offline_is_joint(o))
+		joint_mark_ranks(ranks, offline_joint_findings(o));
+	report_sort(ranks, &ranks_badness, false);
+	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "ranks", ranks,
+			 "comms_total", ranks_count(ranks, "comm_id"),
+			 "gpus_total", ranks_count(ranks, "gpu_uuid"),
+			 "in_flight_total", ranks_add_up(ranks, "in_flight"),
+			 "ranks_total", (json_int_t)json_array_size(ranks));
 }
 
 json_t *offline_answer(void *arg, const char *target)
 {
 	const struct source *source = source_find(target);
-	const struct offline *o = arg;
+	struct offline *o = arg;
 	const char *host;
 	json_t *all, *node;
 
 	if (!strcmp(target, "/v1/status"))
-		return offline_first_status(o);
+		return offline_status(o);
 	if (!source)
 		return NULL;
 	all = json_array();
-	if (source->by_window && strstr(target, "window=1"))	/* none is of the last seconds */
-		return json_pack("{s:o}", source->answered, all);
-	json_object_foreach(o->shots.nodes, host, node)
-		offline_add_rows(all, source, target, host, json_object_get(node, source->kept));
-	if (source->order)
-		report_sort(all, source->order, false);
-	if (!strcmp(source->answered, "findings"))
+	if (!strcmp(source->answered, "findings")) {
+		offline_add_findings(o, all, source, target);
 		return json_pack("{s:o, s:o}", "findings", all, "watched", offline_watched(o));
+	}
+	json_object_foreach(o->joint.shots.nodes, host, node)
+		offline_add_rows(all, source, target, host, json_object_get(node, source->kept));
+	if (!strcmp(source->answered, "ranks"))
+		return offline_ranks(o, all);
 	return json_pack("{s:o}", source->answered, all);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-struct offline *offline_open(const char *const *paths, size_t n, const char *until,
-			     enum cli_exit *code)
+struct offline *offline_new(const char *until)
 {
 	static const char *const members[] = {
 		"written_at", "written_mono_ns", "status", "processes", "comms", "rows",
 		"inflight", "peers", "findings", "ranks", NULL,
 	};
-	struct offline *o = calloc(1, sizeof(*o));
+	struct offline *o = must(calloc(1, sizeof(*o)));
 
-	if (!o)
-		return NULL;
-	o->shots.members = members;
-	o->shots.until = until;
+	joint_init(&o->joint, members);
+	o->joint.shots.until = until;
+	return o;
+}
+
+struct joint *offline_joint(struct offline *o)
+{
+	return &o->joint;
+}
+
+void offline_settle(struct offline *o)
+{
+	json_int_t now_ns = (json_int_t)cli_now_ns(), then_ns;
+	const char *host;
+	json_t *node;
+
+	json_object_foreach(o->joint.shots.nodes, host, node) {
+		then_ns = json_integer_value(json_object_get(node, "written_mono_ns"));
+		intake_move_times(node, now_ns - then_ns);
+	}
+}
+
+struct offline *offline_open(const char *const *paths, size_t n, const char *until,
+			     enum cli_exit *code)
+{
+	struct offline *o = offline_new(until);
+
 	for (size_t i = 0; i < n; i++)
-		shots_add(&o->shots, paths[i]);
-	if (!o->shots.files) {
+		shots_add(&o->joint.shots, paths[i]);
+	if (!o->joint.shots.files) {
 		if (code)
-			*code = shots_tell_none(&o->shots, "--from: ");
+			*code = shots_tell_none(&o->joint.shots, "--from: ");
 		offline_free(o);
 		return NULL;
 	}
-	row_move_nodes(o);
+	offline_settle(o);
 	return o;
 }
 
@@ -213,6 +323,7 @@ void offline_free(struct offline *o)
 {
 	if (!o)
 		return;
-	shots_deinit(&o->shots);
+	json_decref(o->findings);
+	joint_deinit(&o->joint);
 	free(o);
 }

@@ -4,14 +4,15 @@
 
 /*
  * Snapshots and black boxes in place of the daemon: what it would answer, of all nodes
- * together, each row with its node's name as "host".  Times on a node's clock are moved so
- * that its file seems to be of this moment: ages are those of then.
+ * together, each row with its node's name as "host", and findings judged of all of them.  Times on
+ * a node's clock are moved so that its file seems to be of this moment: ages are those of then.
  */
 
 #include <jansson.h>
 
 #include "cli/common/cli.h"
 
+struct joint;
 struct offline;
 
 /*
@@ -22,6 +23,14 @@ struct offline;
 struct offline *offline_open(const char *const *paths, size_t n, const char *until,
 			     enum cli_exit *code);
 void offline_free(struct offline *o);
+
+/*
+ * In pieces, where nodes themselves are asked: add to the joint (joint.h), then have times moved,
+ * once, before the first answer.
+ */
+struct offline *offline_new(const char *until);
+struct joint *offline_joint(struct offline *o);
+void offline_settle(struct offline *o);
 
 /* A new object; NULL: files do not tell that.  `arg` is the struct offline. */
 json_t *offline_answer(void *arg, const char *target);

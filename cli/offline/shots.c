@@ -48,6 +48,15 @@ static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 	return text;
 }
 
+/* Is it a snapshot that this program knows?  NULL, or why not. */
+static const char *shot_refusal(const json_t *root)
+{
+	if (strcmp(member_text(root, "format", ""), FORMAT))
+		return "no snapshot of ncclinspd";
+	return json_integer_value(json_object_get(root, "format_version")) == VERSION ? NULL :
+	       "of another version of ncclinspd";
+}
+
 static json_t *shot_parse(const char *path, const char **why)
 {
 	CLEANUP(cleanup_freep) char *text = NULL;
@@ -66,14 +75,9 @@ static json_t *shot_parse(const char *path, const char **why)
 		free(text);
 		text = expanded;
 	}
-	*why = "no snapshot of ncclinspd";
 	root = intake_read(text, bytes, NULL);
-	if (strcmp(member_text(root, "format", ""), FORMAT)) {
-		json_decref(root);
-		return NULL;
-	}
-	*why = "of another version of ncclinspd";
-	if (json_integer_value(json_object_get(root, "format_version")) == VERSION)
+	*why = shot_refusal(root);
+	if (!*why)
 		return root;
 	json_decref(root);
 	return NULL;
@@ -191,21 +195,13 @@ static void shots_keep_node(struct shots *s, const json_t *root)
 		s->newest(s->newest_arg, shots_text(s, host), root);
 }
 
-static void shots_add_file(struct shots *s, const char *path)
+static void shots_keep(struct shots *s, const char *path, const json_t *root)
 {
-	const char *why;
-	json_t *root = shot_parse(path, &why), *row;
+	json_t *row;
 	size_t i;
 
-	if (!root) {
-		fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
-		s->refused++;
-		s->denied += access(path, R_OK) && errno == EACCES;
-		return;
-	}
 	if (shots_is_later(s, root)) {
 		s->later++;
-		json_decref(root);
 		return;
 	}
 	s->files++;
@@ -214,6 +210,20 @@ static void shots_add_file(struct shots *s, const char *path)
 		s->each(s->each_arg, path, root);
 	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
 		shots_add_sample(s, row);
+}
+
+static void shots_add_file(struct shots *s, const char *path)
+{
+	const char *why;
+	json_t *root = shot_parse(path, &why);
+
+	if (!root) {
+		fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
+		s->refused++;
+		s->denied += access(path, R_OK) && errno == EACCES;
+		return;
+	}
+	shots_keep(s, path, root);
 	json_decref(root);
 }
 
@@ -226,15 +236,32 @@ static bool name_ends_with(const char *name, const char *end)
 	return n > m && *name != '.' && !strcmp(name + n - m, end);
 }
 
+static void shots_begin(struct shots *s)
+{
+	if (!s->nodes)
+		s->nodes = json_object();
+	if (!s->texts)
+		s->texts = json_object();
+}
+
+void shots_add_answer(struct shots *s, const char *name, const json_t *root, const char *why)
+{
+	shots_begin(s);
+	why = root ? shot_refusal(root) : why;
+	if (!why) {
+		shots_keep(s, name, root);
+		return;
+	}
+	s->silent = s->silent ?: json_object();
+	json_object_set_new(s->silent, name, json_string(why));
+}
+
 void shots_add(struct shots *s, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 
-	if (!s->nodes)
-		s->nodes = json_object();
-	if (!s->texts)
-		s->texts = json_object();
+	shots_begin(s);
 	if (!dir) {
 		shots_add_file(s, path);
 		return;
@@ -294,6 +321,7 @@ void shots_sort(struct shots *s)
 void shots_deinit(struct shots *s)
 {
 	json_decref(s->nodes);
+	json_decref(s->silent);
 	json_decref(s->texts);
 	list_deinit(&s->samples);
 }

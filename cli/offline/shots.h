@@ -37,6 +37,7 @@ struct shots {
 	const char *const *members;	/* members that are kept of a file; NULL behind the last */
 	bool wants_samples;
 	json_t *nodes;		/* the part needed of the newest snapshot, by host */
+	json_t *silent;		/* nodes that were asked and have none, and why; NULL: none is */
 	json_t *texts;
 	LIST(struct shots_sample) samples;
 	size_t files, refused, later;
@@ -45,6 +46,8 @@ struct shots {
 
 /* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
 void shots_add(struct shots *s, const char *path);
+/* Add what a node that was asked by that name answered; NULL: nothing, and `why`. */
+void shots_add_answer(struct shots *s, const char *name, const json_t *root, const char *why);
 /* Tells on stderr, behind `option`, why there is no snapshot; returns the exit code for it. */
 enum cli_exit shots_tell_none(const struct shots *s, const char *option);
 void shots_deinit(struct shots *s);

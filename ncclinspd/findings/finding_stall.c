@@ -243,13 +243,6 @@ static struct stall_watch *stall_watch_group(struct stalls *st, const struct sta
 
 /* ---- what hangs ----------------------------------------------------------- */
 
-static bool verdict_is_desync(enum verdict verdict)
-{
-	return verdict == VERDICT_NOT_JOINED || verdict == VERDICT_ORDER_MISMATCH ||
-	       verdict == VERDICT_COMM_DEADLOCK || verdict == VERDICT_METADATA_MISMATCH ||
-	       verdict == VERDICT_CONFIG_MISMATCH;
-}
-
 /* A circle is one finding, from wherever one comes to it. */
 static uint64_t cause_key(const struct stall *s)
 {
@@ -340,9 +333,8 @@ static bool stall_tell_died(struct diagnose *dg, const struct stall *s)
 
 static void stall_report(struct diagnose *dg, struct stall *s)
 {
-	enum verdict verdict = s->c.verdict.verdict;
 	struct finding f = {
-		.kind = verdict_is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
+		.kind = hang_is_desync(&s->c) ? FINDING_DESYNC : FINDING_STALL,
 		.grade = s->grade,
 		.severity = hang_is_warning(&s->c) ? FINDING_WARNING : FINDING_CRITICAL,
 		.since_ns = s->c.hang->groups.at[s->c.group].op.enqueued_ns,

@@ -65,7 +65,8 @@ static const struct route {
 	{ "/v1/overhead", .fill = serve_overhead },
 	{ "/v1/config", .fill = serve_config },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
-	{ "/v1/snapshot", .act = serve_write_snapshot, .by = "POST" },
+	{ "/v1/snapshot", .fill = serve_snapshot_now, .act = serve_write_snapshot, .by = "POST",
+	  .params = PARAM_BIT(ONE_WINDOW) },
 	{ "/v1/exemplars", .fill = serve_exemplars },
 	{ "/v1/exemplars/", .file = serve_exemplar },
 };

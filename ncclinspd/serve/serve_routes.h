@@ -46,6 +46,7 @@ void serve_exemplars(struct request *r, struct json *j);
 void serve_level(struct request *r, struct json *j);
 void serve_overhead(struct request *r, struct json *j);
 void serve_phase(struct request *r, struct json *j);
+void serve_snapshot_now(struct request *r, struct json *j);
 
 /*
  * The text (malloc'ed) of the exemplar that r->tail names.  -ENOENT: no such for him;

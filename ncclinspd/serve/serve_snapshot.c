@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything in one object: what /v1/ would answer to root at this moment, with sums and
- * the newest operations of each rank.  And POST /v1/snapshot, which has it written.
+ * Everything in one object: what /v1/ would answer at this moment, with sums, to root in files
+ * and to whoever asks by GET /v1/snapshot; black boxes have the newest operations of each rank
+ * too.  And POST /v1/snapshot, which has it written.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 
 #include "ncclinspd/serve/serve_client.h"
 #include "ncclinspd/serve/serve_parts.h"
+#include "ncclinspd/sums/aggregate.h"
 #include "util/cleanup.h"
 
 #define FORMAT		"ncclinsp-snapshot"
@@ -148,22 +150,33 @@ static void snapshot_put_newest(struct request *r, struct json *j)
 	snapshot_put_kinds(r, j, kinds);
 }
 
+static void snapshot_put(struct request *r, struct json *j, const char *reason)
+{
+	snapshot_put_header(r, j, reason);
+	serve_state(r, j);
+	serve_sums(r, j, !reason);
+	serve_samples(r, j);
+}
+
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
 {
 	struct request r = { .serve = s, .viewer = { .all = true } };
 
 	query_init(&r.query);
+	r.query.window = AGGREGATE_ALL;
 	s->now_ns = now_ns;
 	json_begin(j, '{');
-	snapshot_put_header(&r, j, reason);
-	serve_state(&r, j);
-	serve_sums(&r, j, !reason);
-	serve_samples(&r, j);
+	snapshot_put(&r, j, reason);
 	if (reason)
 		snapshot_put_newest(&r, j);
 	json_end(j, '}');
 	json_newline(j);
 	return json_error(j);
+}
+
+void serve_snapshot_now(struct request *r, struct json *j)
+{
+	snapshot_put(r, j, "asked");
 }
 
 /* ---- POST /v1/snapshot ------------------------------------------------------------ */

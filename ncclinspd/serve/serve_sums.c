@@ -34,6 +34,7 @@ struct serve_sums {
 	uint64_t at_ns;		/* 0: there was none */
 	struct sum_list before, now;	/* rows of the one before; of the one that is being made */
 	bool keeps;		/* the one that is being made is what the next is compared with */
+	bool of_all_time;	/* and what was before can be taken off its sums */
 };
 
 static struct sum sum_make(const struct aggregate_row *row)
@@ -67,7 +68,8 @@ static void sums_put_since(const struct rows_writer *w, const struct serve_sums 
 	json_key(j, "since_previous");
 	if (!before)
 		before = &nothing;
-	if (!sums->at_ns || now->ops < before->ops || now->bytes < before->bytes ||
+	if (!sums->at_ns || !sums->of_all_time ||
+	    now->ops < before->ops || now->bytes < before->bytes ||
 	    now->timed < before->timed || now->timed_ns < before->timed_ns) {
 		json_put_null(j);
 		return;
@@ -123,12 +125,11 @@ static void sums_put_listing(struct json *j, const char *name, struct sent_listi
 	listing_free(l);
 }
 
-/* The same rows as of GET /v1/ranks, over all the time. */
+/* The same rows as of GET /v1/ranks, over that window. */
 static void sums_put_ranks(struct request *r, struct json *j)
 {
 	struct sent_listing *l = serve_new_ranks(r->serve, NULL);
 
-	r->query.window = AGGREGATE_ALL;
 	r->query.limit = RANKS;
 	sums_put_listing(j, "ranks", l, l ? serve_take_ranks(r, l) : -ENOMEM);
 }
@@ -138,7 +139,7 @@ static void sums_put_operations(struct request *r, struct json *j)
 	struct sent_listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
 					     sums_put_row, NULL);
 
-	r->query.windows = 1u << AGGREGATE_ALL;
+	r->query.windows = 1u << r->query.window;
 	r->query.by = KEYS;
 	sums_put_listing(j, "rows", l, l ? serve_take_summary(r, l) : -ENOMEM);
 }
@@ -161,6 +162,7 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 		return;
 	}
 	sums->keeps = keeps;
+	sums->of_all_time = r->query.window == AGGREGATE_ALL;
 	sums->now.n = 0;
 	rows_put_time(&s->writer, j, "previous", sums->at_ns);
 	sums_put_operations(r, j);

@@ -130,7 +130,7 @@ id=$(squeue -h -o %i)
 check "by the id that Slurm has given" api_is processes \
 	"[.processes[] | select(.state == \"live\") | .job.id] | unique == [\"$id\"]"
 check "which ncclinsp takes" eval \
-	'[ "$("$B/ncclinsp" ps --job "$id" -o csv -H --fields rank | sort | tr -d "\n")" = 01 ]'
+	'[ "$("$B/ncclinsp" ps --job "$id" -o csv --no-header --fields rank | sort | tr -d "\n")" = 01 ]'
 follows() {
 	"$B/ncclinsp" level --job "$id" ops --for 60 >"$T/level" 2>&1
 	cat "$T/level"

@@ -119,13 +119,13 @@ check "the job runs" sim "$T/job.scn"
 wait_until 5 drained
 
 check "ps lists its processes" eval 'ends 0 "$I" ps && says "nccl-sim"'
-check "an option before the command means the same" eval 'ends 0 "$I" -H ps && ! says PID'
+check "an option before the command means the same" eval 'ends 0 "$I" --no-header ps && ! says PID'
 check "comms has a row for each rank" \
-	eval 'ends 0 "$I" comms -H && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
+	eval 'ends 0 "$I" comms --no-header && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
 check "ops counts every operation" \
 	eval '[ "$("$I" ops -o json | jq "[.rows[].ops] | add")" -eq 160 ]'
-check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank -H | wc -l)" -eq 4 ]'
-check "a rank can be asked for" eval '[ "$("$I" ops -H --rank 2 | wc -l)" -eq 1 ]'
+check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank --no-header | wc -l)" -eq 4 ]'
+check "a rank can be asked for" eval '[ "$("$I" ops --no-header --rank 2 | wc -l)" -eq 1 ]'
 check "the communicator's name and id select the same" \
 	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
 	      diff <("$I" comms -o csv --comm dp) <("$I" comms -o csv --comm "${id#0x}")'
@@ -158,25 +158,25 @@ check "fields are chosen, and in which order" \
 check "also of csv and of json" \
 	eval '[ "$("$I" comms --fields rank,name -o csv | head -2 | tail -1)" = 0,dp ] &&
 	      "$I" comms --fields rank,name -o json | jq -e ".comms == [range(4) | {rank: ., name: \"dp\"}]"'
-check "also of a page" eval '[ "$("$I" status --fields version,lost -H | wc -w)" -eq 2 ]'
+check "also of a page" eval '[ "$("$I" status --fields version,lost --no-header | wc -w)" -eq 2 ]'
 check "rows are ordered by a field" \
-	eval '[ "$("$I" ops --by-rank -s -rank -o csv -H --fields rank | tr "\n" " ")" = "3 2 1 0 " ] &&
-	      [ "$("$I" ops --by-rank -s rank -o csv -H --fields rank | tr "\n" " ")" = "0 1 2 3 " ]'
+	eval '[ "$("$I" ops --by-rank -s -rank -o csv --no-header --fields rank | tr "\n" " ")" = "3 2 1 0 " ] &&
+	      [ "$("$I" ops --by-rank -s rank -o csv --no-header --fields rank | tr "\n" " ")" = "0 1 2 3 " ]'
 check "also of ranks inside communicators" \
 	eval '"$I" comms -s -rank -o json | jq -e "[.comms[0].local_ranks[].rank] == [3, 2, 1, 0]"'
 check "an order holds in json too" \
 	eval '"$I" ops --by-rank -s -rank -o json | jq -e "[.rows[].rank] == [3, 2, 1, 0]"'
 check "who asks for a rank gets a row of it, however he asks" \
-	eval '[ "$("$I" ops -f rank=2 -H | wc -l)" -eq 1 ] && [ "$("$I" ops -s -rank -H | wc -l)" -eq 4 ] &&
-	      [ "$("$I" ops --fields rank,ops -H | wc -l)" -eq 4 ] && [ "$("$I" ops -s -ops -H | wc -l)" -eq 1 ]'
+	eval '[ "$("$I" ops -f rank=2 --no-header | wc -l)" -eq 1 ] && [ "$("$I" ops -s -rank --no-header | wc -l)" -eq 4 ] &&
+	      [ "$("$I" ops --fields rank,ops --no-header | wc -l)" -eq 4 ] && [ "$("$I" ops -s -ops --no-header | wc -l)" -eq 1 ]'
 check "filters on fields must all hold" \
-	eval '[ "$("$I" ops --by-rank -f "rank>=1" -f "rank<3" -H | wc -l)" -eq 2 ]'
+	eval '[ "$("$I" ops --by-rank -f "rank>=1" -f "rank<3" --no-header | wc -l)" -eq 2 ]'
 check "a fixed string is looked for in all cells" eval 'ends 0 "$I" ops -f reduce && ends 4 "$I" ops -f "send|recv"'
 check "filters hold for json in the answer's form" \
 	eval '"$I" comms -f rank=2 -o json | jq -e "[.comms[].local_ranks[].rank] == [2]"'
 check "a process's row of ops is that of its rank" \
-	eval 'pid=$("$I" comms -f rank=2 -o csv -H --fields pid) && [ -n "$pid" ] &&
-	      [ "$("$I" ops -p "$pid" -o csv -H --fields rank)" = 2 ]'
+	eval 'pid=$("$I" comms -f rank=2 -o csv --no-header --fields pid) && [ -n "$pid" ] &&
+	      [ "$("$I" ops -p "$pid" -o csv --no-header --fields rank)" = 2 ]'
 check "a user's rows can be asked for, by name and number" \
 	eval 'ends 0 "$I" ops -u "$(id -un)" && ends 0 "$I" ps -u "$(id -u)" && ends 4 "$I" ops -u 4000000'
 check "a job's rows can be asked for" eval 'ends 4 "$I" ops -j no.such.job'
@@ -209,7 +209,7 @@ fi
 check "output that cannot be written is a failure" \
 	eval 'ends 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
 check "and ends what would go on" eval 'ends 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'
-check "watch repeats a command" eval '[ "$("$I" watch ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
+check "watch repeats a command" eval '[ "$("$I" watch ps --no-header -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "watch goes on until it is ended" eval 'ends 130 timeout --preserve-status -s INT 1 "$I" watch -d 0.1 ps'
 check "quiet: the exit code alone tells" \
 	eval 'ends 0 "$I" -q ps && [ ! -s "$T/out" ] && ends 4 "$I" -q ops --comm nonsense && [ ! -s "$T/err" ]'
@@ -217,7 +217,7 @@ check "verbose: what was asked, and what came of it, beside the table" \
 	eval 'ends 0 "$I" -v ps && grep -q "/v1/processes[^ ]*: 200, [0-9]* bytes, [0-9.]* ms$" "$T/err" &&
 	      diff <("$I" ps -v 2>/dev/null | cut -c1-40) <("$I" ps | cut -c1-40)'
 check "-n repeats, and numbers the samples" \
-	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
+	eval '[ "$("$I" ps --no-header -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "a reader that goes away ends it quietly" \
 	eval '"$I" ps -w -d 0.1 2>"$T/err" | head -1 >/dev/null; [ ! -s "$T/err" ]'
 check "also where nobody gets a SIGPIPE" \

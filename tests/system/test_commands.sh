@@ -33,10 +33,10 @@ check "the job runs" wait_until 30 blamed
 
 check "ranks has a row for each rank, with its job" \
 	eval '[ "$("$I" ranks -o jsonl | jq -s "map(select(.job == \"4711\")) | length")" -eq 4 ]'
-slow_first() { [ "$("$I" ranks --window all -o csv -H --fields rank | head -1)" = 2 ]; }
+slow_first() { [ "$("$I" ranks --window all -o csv --no-header --fields rank | head -1)" = 2 ]; }
 check "the rank that makes others wait comes first" wait_until 30 slow_first
 check "a job's ranks can be asked for, and another job's" \
-	eval '[ "$("$I" ranks -j 4711 -H | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
+	eval '[ "$("$I" ranks -j 4711 --no-header | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
 # requests ARG...: the paths that the command asks the daemon for.
 requests() { "$I" -v "$@" 2>&1 >/dev/null | sed -n 's|^ncclinsp: [^ ]*: \(/v1/[a-z]*\).*: 200, .*|\1|p' | paste -sd ' '; }
 check "ranks is one request, however it is filtered" \
@@ -44,12 +44,12 @@ check "ranks is one request, however it is filtered" \
 	      [ "$(requests dmon -n 1)" = /v1/ranks ] && [ "$(requests comms -j 4711)" = /v1/comms ]'
 # agree CLI-FIELD FILTER PATH: what ranks shows of each rank is what another answer says of it.
 agree() {
-	diff <("$I" ranks --window all -o csv -H -s rank --fields "rank,$1" | sort) \
+	diff <("$I" ranks --window all -o csv --no-header -s rank --fields "rank,$1" | sort) \
 		<(api "$3" | jq -r "$2 | @csv" | tr -d '"' | sort)
 }
 check "its rows are of the processes that others tell of" \
 	agree pid,comm_id,nranks '.comms[] | . as $c | .local_ranks[] | [.rank, .pid, $c.comm_id, $c.nranks]' comms
-check "... with their users and jobs" eval 'diff <("$I" ranks -o csv -H --fields pid,user,job | sort) \
+check "... with their users and jobs" eval 'diff <("$I" ranks -o csv --no-header --fields pid,user,job | sort) \
 	<(api processes | jq -r ".processes[] | select(.state == \"live\") | [.pid, .user, .job.id] | @csv" | tr -d "\"" | sort)'
 check "one sample knows who waits" eval '"$I" ranks -o jsonl | jq -se "length == 4 and all(.wait != null)"'
 check "so does a frame of top as text" \
@@ -59,32 +59,32 @@ check "samples have the same rows, and the second knows who waits" \
 	eval '"$I" ranks -n 2 -d 1 -o jsonl | jq -se "length == 8 and (.[4:] | map(.wait) | any(. != null))"'
 
 check "dmon has a line for each process and sample, as no GPU is known" \
-	eval '[ "$("$I" dmon -n 3 -d 0.1 -H | wc -l)" -eq 12 ]'
+	eval '[ "$("$I" dmon -n 3 -d 0.1 --no-header | wc -l)" -eq 12 ]'
 check "they keep their order" \
-	eval '"$I" dmon -n 2 -d 0.1 -o csv -H --fields pid >"$T/out" && diff <(head -4 "$T/out") <(tail -4 "$T/out")'
+	eval '"$I" dmon -n 2 -d 0.1 -o csv --no-header --fields pid >"$T/out" && diff <(head -4 "$T/out") <(tail -4 "$T/out")'
 check "its header is repeated" eval '[ "$("$I" dmon -n 7 -d 0.1 | grep -c "^TIME ")" -eq 2 ]'
 check "csv has it once" eval '[ "$("$I" dmon -n 7 -d 0.1 -o csv | grep -c "^at,")" -eq 1 ]'
 check "its time is that of the zone, or UTC" \
-	eval 'a=$(TZ=UTC-5 "$I" dmon -n 1 -H | head -1 | cut -d: -f1) b=$("$I" dmon -n 1 -H --utc | head -1 | cut -d: -f1) &&
+	eval 'a=$(TZ=UTC-5 "$I" dmon -n 1 --no-header | head -1 | cut -d: -f1) b=$("$I" dmon -n 1 --no-header --utc | head -1 | cut -d: -f1) &&
 	      [ $(((10#$a - 10#$b + 24) % 24)) -eq 5 ] || [ $(((10#$a - 10#$b + 24) % 24)) -eq 4 ]'
 check "each sample is written at once" \
 	eval 'timeout 60 "$I" dmon -d 0.1 | head -9 | tail -1 | grep -q "[0-9]:"'
 # ---- mark ---------------------------------------------------------------------------
 
-phases() { "$I" ps -o csv -H --fields phase | sort -u | tr '\n' ' '; }
+phases() { "$I" ps -o csv --no-header --fields phase | sort -u | tr '\n' ' '; }
 check "nobody is marked" eval '[ "$("$I" mark -o jsonl | jq -s "map(select(.phase == null)) | length")" -eq 4 ]'
 check "a dry run tells of whom, and changes nothing" \
 	eval 'ends 0 "$I" mark -j 4711 eval --dry-run && says "^job 4711: would be in phase eval, 4 processes, and those that come later; nothing" &&
 	      ends 4 "$I" ps -f phase=eval'
 check "a job is marked" eval 'ends 0 "$I" mark -j 4711 eval && says "^job 4711: in phase eval, 4 processes, and those that come later$"'
 check "ps and ranks show it" eval 'ends 0 "$I" ps && says "RANK  PHASE +LEVEL" && ends 0 "$I" ranks -f phase=eval'
-both() { [ "$("$I" ops -o csv -H --fields phase | sort -u | tr '\n' ' ')" = " eval " ]; }
+both() { [ "$("$I" ops -o csv --no-header --fields phase | sort -u | tr '\n' ' ')" = " eval " ]; }
 check "what was posted before and after is told apart" wait_until 30 both
 check "it is a filter" eval 'ends 0 "$I" ops -f phase=eval -o jsonl && [ "$(jq -r .phase "$T/out" | sort -u)" = eval ]'
 check "tail tells it of each operation" \
 	eval '[ "$(timeout 60 "$I" tail -n 9 -f phase=eval -o jsonl | jq -r .phase | sort -u)" = eval ]'
 check "a process is marked by its pid, and a communicator by its name" \
-	eval 'pid=$("$I" ps -o csv -H --fields pid | head -1); ends 0 "$I" mark "$pid" one && [ "$(phases)" = "eval one " ] &&
+	eval 'pid=$("$I" ps -o csv --no-header --fields pid | head -1); ends 0 "$I" mark "$pid" one && [ "$(phases)" = "eval one " ] &&
 	      ends 0 "$I" mark --comm dp train && [ "$(phases)" = "train " ] &&
 	      ends 0 "$I" mark "$pid" && says " train " && [ "$(grep -c . "$T/out")" -eq 2 ]'
 check "and all of the node; a dash takes it back" \
@@ -115,7 +115,7 @@ attached() { [ "$(since | jq length)" -eq 4 ]; }
 check "the daemon is killed, and another one sees the job" wait_until 30 attached
 check "each process is at what it was, since then" diff "$T/since" <(since)
 check "comms says of which job its ranks are" \
-	eval '[ "$("$I" comms -H -o csv --fields job | sort -u)" = 4711 ]'
+	eval '[ "$("$I" comms --no-header -o csv --fields job | sort -u)" = 4711 ]'
 SLURM_JOB_ID=4711 sim "$T/job.scn" >"$T/sim2.log" 2>&1 &
 started+=("$!")
 joined() { api_is processes '[.processes[] | select(.state == "live" and .phase == "train")] | length == 7'; }

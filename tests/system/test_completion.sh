@@ -25,7 +25,7 @@ end
 SCN
 check "a job runs and ends" sim "$T/job.scn"
 wait_until 5 drained
-"$I" ps -H -o csv --fields pid | sort -u >"$T/pids"
+"$I" ps --no-header -o csv --fields pid | sort -u >"$T/pids"
 check "there are pids to complete" test "$(wc -l <"$T/pids")" -eq 2
 
 # of_SHELL words...: what can stand in the place of the last word, one a line.

@@ -53,10 +53,10 @@ start_daemon --config "$CONF"
 # ---- what is in force, and who said so ------------------------------------------
 
 I=$B/ncclinsp
-setting() { "$I" config -H -o csv --fields name,value,from,change | grep -E "^$1,"; }
+setting() { "$I" config --no-header -o csv --fields name,value,from,change | grep -E "^$1,"; }
 is_set() { [ "$(setting "$1")" = "$1,$2" ] || { setting "$1"; return 1; }; }
 check "config has each setting of the file, and no other" \
-	diff <(names | sort) <("$I" config -H -o csv --fields name | sort)
+	diff <(names | sort) <("$I" config --no-header -o csv --fields name | sort)
 check "one of the file, with its line" is_set stall-min "3600s,$CONF:1,reload"
 check "one of the command line, which the file does not change" is_set auto-thrift "no,'--auto-thrift,restart"
 check "one of the environment" is_set control "$T/control,NCCLINSP_CONTROL,restart"
@@ -71,7 +71,7 @@ touch -d '+1 minute' "$CONF"
 check "a file that is newer than what was read is told of" tells 'was changed after the daemon read it'
 touch -d '-1 minute' "$CONF"
 
-environment() { "$I" config -p "$1" -H -o csv --fields name,value,from 2>"$T/err"; }
+environment() { "$I" config -p "$1" --no-header -o csv --fields name,value,from 2>"$T/err"; }
 job_like() { env NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_KERNELS= NCCLINSP_BUDGET=1 SECRET=x sleep 60; }
 job_like &
 started+=("$!")
@@ -97,7 +97,7 @@ defaults_told() {
 check "libnccl-profiler-insp(7) has the defaults" defaults_told
 check "each variable that the plugin reads is among them" \
 	diff <(grep -aoE 'NCCLINSP_[A-Z_]+|NCCL_PROFILE_[A-Z_]+' "$PLUGIN" | sort -u) \
-		<("$I" config -p "$sleeper" -H -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | grep -v BUDGET | sort)
+		<("$I" config -p "$sleeper" --no-header -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | grep -v BUDGET | sort)
 kill "$sleeper"
 check "who is not there has no environment" exits 4 'there is none' "$I" config -p 4194303
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then

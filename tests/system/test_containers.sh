@@ -71,7 +71,7 @@ reads_on() { of_containers 'all(.records > 100)'; }
 check "their records arrive" soon reads_on
 check "and none is lost" of_containers 'all(.lost.overrun == 0 and .lost.before == 0)'
 check "ps shows both numbers" eval '"$I" ps | grep -q NSPID'
-check "and takes the node's" eval '[ "$("$I" ps --pid "$(pids | head -n 1)" -H | wc -l)" -eq 1 ]'
+check "and takes the node's" eval '[ "$("$I" ps --pid "$(pids | head -n 1)" --no-header | wc -l)" -eq 1 ]'
 check "doctor counts them" eval \
 	'"$I" doctor | grep -Eq "^ok +containers +[1-9][0-9]* with shared memory of their own"'
 

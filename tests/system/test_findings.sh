@@ -67,8 +67,8 @@ check "killed: the same finding tells who waits for the dead" wait_until 20 one_
 check "killed: diagnose ends with 10" ends 10 "$I" diagnose
 check "... and says who, and what to do" says 'RANK_DEAD on world(:[0-9a-f]+)?, for'
 # One that died before, with nothing in flight, is a warning, and newer than some of the others.
-check "... the worst first" eval '"$I" diagnose -H --fields severity >"$T/out"; ! sed -n "/warning/,\$p" "$T/out" | grep critical'
-check "killed: the dead stand first in ps, and each state together" eval '"$I" ps -H --fields state | uniq >"$T/out";
+check "... the worst first" eval '"$I" diagnose --no-header --fields severity >"$T/out"; ! sed -n "/warning/,\$p" "$T/out" | grep critical'
+check "killed: the dead stand first in ps, and each state together" eval '"$I" ps --no-header --fields state | uniq >"$T/out";
 	[ "$(head -1 "$T/out" | tr -d " ")" = died ] && [ -z "$(sort "$T/out" | uniq -d)" ] && [ "$(wc -l <"$T/out")" -ge 2 ]'
 check "killed: check ends with 2" ends 2 "$I" check
 check "... with one line" says '^NCCLINSP CRITICAL - rank 2 .*\| critical=[2-9]'
@@ -82,8 +82,8 @@ check "killed: status begins with the daemon's own verdict" \
 check "killed: fields of the findings are chosen as of any table" \
 	eval 'ends 10 "$I" diagnose --fields severity,kind && says "^SEVERITY  KIND" && says "^critical  died"'
 check "killed: findings are filtered" eval 'ends 0 "$I" diagnose -f kind=slow_peer && says "no finding matches" && ends 10 "$I" diagnose -f kind=died'
-check "killed: samples repeat" eval '"$I" diagnose -n 2 -d 0.1 --fields kind -H >"$T/out"; [ "$(grep -c died "$T/out")" -ge 2 ]'
-check "killed: CSV has a row for each" eval 'ends 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
+check "killed: samples repeat" eval '"$I" diagnose -n 2 -d 0.1 --fields kind --no-header >"$T/out"; [ "$(grep -c died "$T/out")" -ge 2 ]'
+check "killed: CSV has a row for each" eval 'ends 10 "$I" diagnose --no-header -o csv && says "^[0-9]+,died,"'
 end_job
 
 check "findings end with what they are about" wait_until 60 api_is 'findings?active=true' \

@@ -33,9 +33,9 @@ check "a job runs" wait_until 20 ops_seen
 # ---- what is said --------------------------------------------------------------
 
 check "without a level it shows what there is" \
-	eval 'exits 0 "LEVEL .*WANTED" "$I" level && [ "$("$I" level -H | wc -l)" -eq 4 ]'
-check "of one process" eval '[ "$("$I" level $(pid) -H | wc -l)" -eq 1 ]'
-check "of a communicator" eval '[ "$("$I" level --comm dp -H | wc -l)" -eq 4 ]'
+	eval 'exits 0 "LEVEL .*WANTED" "$I" level && [ "$("$I" level --no-header | wc -l)" -eq 4 ]'
+check "of one process" eval '[ "$("$I" level $(pid) --no-header | wc -l)" -eq 1 ]'
+check "of a communicator" eval '[ "$("$I" level --comm dp --no-header | wc -l)" -eq 4 ]'
 check "a job is changed, all ranks of it at once" exits 0 "^job 4711: kernel for 1h00m; . of 4 " \
 	"$I" level --job 4711 kernel --for 1h
 check "which is seen" wanted '.level == "kernel" and .why == "person" and .until_at != null'

@@ -42,7 +42,7 @@ checks_told() {
 	[ -n "$name" ] && return $missing
 }
 check "ncclinsp-doctor(1) has each thing that is looked at" checks_told
-"$B/ncclinsp" help -H >"$T/commands"
+"$B/ncclinsp" help --no-header >"$T/commands"
 check "there are commands" [ "$(wc -l <"$T/commands")" -gt 20 ]
 while read -r command; do
 	check "the page that $command names has it" has_command "$command"

@@ -115,7 +115,7 @@ check "a link is one row, whose bytes are those of all its channels" eval \
 check "csv has as many fields in each line" \
 	eval '[ "$("$I" peers -o csv | awk -F, "{print NF}" | sort -u | wc -l)" -eq 1 ]'
 check "a rank and its peer can be asked for" \
-	eval '"$I" peers --rank 1 --peer 0 -o csv -H | awk -F, "\$4 != 1 || \$8 != 0 {exit 1}"'
+	eval '"$I" peers --rank 1 --peer 0 -o csv --no-header | awk -F, "\$4 != 1 || \$8 != 0 {exit 1}"'
 check "a window that there is not is told with those there are" \
 	eval '"$I" peers --window 1s 2>"$T/out"; [ $? -eq 2 ] && grep -q "window WINDOW: 60s or all" "$T/out"'
 check "nothing was refused, evicted or left without its process" api_is status \

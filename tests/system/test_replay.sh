@@ -31,7 +31,7 @@ check "there is a row for each file, in the order of time" \
 	eval '[ "$(jq ".moments | length" "$T/moments.json")" -eq "$(ls "$SNAPS" | wc -l)" ] && jq -e ".moments | map(.at) | . == (unique)" "$T/moments.json"'
 check "it shows when the job came" jq -e '.moments[0].live == 0 and .moments[-1].live == 2' "$T/moments.json"
 check "filters and formats are those of all tables" \
-	eval '"$I" replay "$SNAPS" -H -o csv --fields at,live -f live=2 | grep -Eq "^20[0-9-]*T[0-9:]*Z,2$"'
+	eval '"$I" replay "$SNAPS" --no-header -o csv --fields at,live -f live=2 | grep -Eq "^20[0-9-]*T[0-9:]*Z,2$"'
 if command -v jsonschema >/dev/null; then
 	check "as JSON it is what docs/schema/ says" \
 		eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/moments.json" "$TOP/docs/schema/replay.json"'
@@ -54,7 +54,7 @@ check "ranks are then as they were, with the figures since the start" \
 FIRST=$(jq -r '.moments[0].at' "$T/moments.json")
 LAST=$(jq -r '.moments[-1].at' "$T/moments.json")
 check "--at is what was known then" exits 4 'no process uses NCCL' "$I" ps --from "$SNAPS" --at "${FIRST%Z}"
-check "and later" eval '[ "$("$I" ps --from "$SNAPS" --at "${LAST%Z}" -H -o csv --fields state)" = "live
+check "and later" eval '[ "$("$I" ps --from "$SNAPS" --at "${LAST%Z}" --no-header -o csv --fields state)" = "live
 live" ]'
 check "a part of a time is to its end" eval '"$I" ps --from "$SNAPS" --at "${LAST%%T*}"'
 check "before the first there is nothing" exits 4 'none that early' "$I" ps --from "$SNAPS" --at 2001-01-01

@@ -26,7 +26,7 @@ SNAP=$("$I" snapshot)
 wait_until 10 test -s "$SNAP"
 check "none is written by itself where the interval is 0" \
 	eval '[ -z "$(ls "$T/state/snapshots")" ] && api_is status ".exporters | map(select(.kind == \"snapshots\")) == []"'
-"$I" ps -H -o csv --fields pid | sort >"$T/pids"
+"$I" ps --no-header -o csv --fields pid | sort >"$T/pids"
 pkill -9 -P "$JOB_PID" 2>/dev/null
 stop_daemon
 
@@ -74,7 +74,7 @@ late_found .
 # Each is last in half of the operations: of two ranks one always is.
 jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
-check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$T/found.json"
+check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv --no-header "$T/found.json"
 
 # ---- the tables of the live commands --------------------------------------------------
 check "the tables of the live commands are made from files" \
@@ -82,9 +82,9 @@ check "the tables of the live commands are made from files" \
 		"$I" $what --from "$SNAP" >"$T/table" || [ $? -eq 4 ] || exit 1
 		[ -s "$T/table" ] && grep -q HOST "$T/table" || [ $what = peers ] || [ $what = inflight ] || exit 1; done'
 check "... with the same processes" eval \
-	'[ -s "$T/pids" ] && "$I" ps --from "$SNAP" -H -o csv --fields pid | sort | cmp - "$T/pids"'
+	'[ -s "$T/pids" ] && "$I" ps --from "$SNAP" --no-header -o csv --fields pid | sort | cmp - "$T/pids"'
 check "... and ranks are those of the file, the worst first" eval \
-	'diff <("$I" ranks --from "$SNAP" -o csv -H --fields rank,pid,comm_id,blame) \
+	'diff <("$I" ranks --from "$SNAP" -o csv --no-header --fields rank,pid,comm_id,blame) \
 		<(jq -r ".ranks[] | [.rank, .pid, .comm_id, .blame] | @csv" "$SNAP" | tr -d "\"")'
 check "... and the figures that the file has" eval \
 	'[ "$("$I" ops --from "$SNAP" -o json | jq "[.rows[].ops] | add")" = "$(jq "[.rows[].ops] | add" "$SNAP")" ]'
@@ -130,8 +130,8 @@ check "of a hundred nodes the late rank is named, with its node, within 1 GiB" b
 check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "... and is in one table with all others" eval \
-	'[ "$("$I" comms --from "$T/many" -H -o csv --fields host,rank | sort -u | wc -l)" -eq 200 ] &&
-	 [ "$("$I" comms --from "$T/many" -H -o csv --fields host -r 75)" = node37 ]'
+	'[ "$("$I" comms --from "$T/many" --no-header -o csv --fields host,rank | sort -u | wc -l)" -eq 200 ] &&
+	 [ "$("$I" comms --from "$T/many" --no-header -o csv --fields host -r 75)" = node37 ]'
 rm "$T/many/node7.json.zst"
 check "ranks of whom no file tells are counted and named" verdict \
 	'[.verdicts[] | select(.verdict == "MISSING") | .text] == ["no file tells of 2 of 200 ranks: 14-15"]' "$T/many"

@@ -166,7 +166,7 @@ check "a filter keeps the form" with '.comms | length == 1' comms -f rank=0
 known() { jq -s -c 'map(map_values(. != null)) | unique'; }
 same_known() {
 	local all
-	all=$("$I" "$1" --fields help -H | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,) &&
+	all=$("$I" "$1" --fields help --no-header | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,) &&
 		diff <("$I" "$1" -o json --fields "${all%,}" | jq -c '.[] | arrays[]' | known) \
 			<("$I" "$1" -o jsonl --fields "${all%,}" | known)
 }
@@ -177,7 +177,7 @@ done
 # that of a process that ended.
 rank_columns_known() {
 	local all
-	all=$("$I" ranks --fields help -H | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,)
+	all=$("$I" ranks --fields help --no-header | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,)
 	api 'ranks?window=10s' >"$T/ranks.api" && "$I" ranks -o jsonl --fields "${all%,}" >"$T/ranks.jsonl" &&
 		jq -n -e --slurpfile api "$T/ranks.api" --slurpfile rows "$T/ranks.jsonl" '
 			def known: map(to_entries[] | select(.value != null).key) | unique;

@@ -40,11 +40,11 @@ I=$B/ncclinsp
 all_of() {
 	local id=$1
 	shift
-	"$I" "$@" -o csv --fields job -H >"$T/rows"	# diagnose: 10 when there is a finding
+	"$I" "$@" -o csv --fields job --no-header >"$T/rows"	# diagnose: 10 when there is a finding
 	[ -s "$T/rows" ] && ! grep -vx "$id" "$T/rows"
 }
 # rows COMMAND...: it has some.
-rows() { "$I" "$@" -o csv -H -n 1 | grep -q .; }
+rows() { "$I" "$@" -o csv --no-header -n 1 | grep -q .; }
 no_rows() { ! rows "$@"; }
 for command in ps ranks level; do
 	check "$command has the id, and shows one job alone" wait_until 20 all_of 4712 "$command" --job 4712

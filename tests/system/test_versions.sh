@@ -25,7 +25,7 @@ for v in 1 2 3 4 5 6 7; do
 	api 'collectives?limit=10000' | jq --slurpfile pids "$T/pids" \
 		'{collectives: [.collectives[] | select(.pid as $p | $pids[0] | index($p))]}' >"$T/ops.$v"
 	for option in "--job 700$v" "--pid $(jq '.[0]' "$T/pids")" "--user $(id -u)"; do
-		check "v$v: ops finds them with $option" eval '[ -n "$("$B/ncclinsp" ops $option -H)" ]'
+		check "v$v: ops finds them with $option" eval '[ -n "$("$B/ncclinsp" ops $option --no-header)" ]'
 	done
 	check "v$v: operations were seen" jq -e '.collectives | length > 0' "$T/ops.$v"
 	check "v$v: nothing was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'

@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the snapshots of many nodes tell together.  Ranks of all nodes are joined by their
+ * communicator's id and size.  Late ranks, hangs, deaths and slow links are judged anew of all of
+ * them; all else that is wrong the nodes have found themselves.
+ */
+#include "cli/offline/joint.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/base/member.h"
+#include "cli/offline/deaths.h"
+#include "cli/offline/hangs.h"
+#include "cli/offline/stragglers.h"
+#include "util/phrase.h"
+
+#define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
+#define NAMED	 16			/* ranks in a sentence */
+#define WINDOW_NS UINT64_C(60000000000)	/* straggler-window, as it is by default */
+
+/* The worst first: what stands still, who costs most, what is suspected, what is not known. */
+enum { NOTE, SUSPECTED, WARNING, CRITICAL = 4 };
+
+/* What is told so far.  A communicator's key is that by which samples name it. */
+struct told {
+	const struct shots *shots;
+	struct slow_peers *slow_peers;
+	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
+	json_t *rows;
+	json_t *late;	/* by GPU: its row */
+	json_t *slow;	/* the rows of slow links */
+	json_t *hung;	/* by comm_id: an operation of it hangs, and has its rows */
+};
+
+static bool row_has(const json_t *row, const char *key, const char *text)
+{
+	const char *has = member_text(row, key, NULL);
+
+	return has && !strcmp(has, text);
+}
+
+/* ---- the join ---------------------------------------------------------------------- */
+
+static json_t *told_comm(struct told *t, const json_t *row)
+{
+	char key[64];
+	json_t *comm;
+
+	snprintf(key, sizeof(key), "%.20s/%lld", member_text(row, "comm_id", ""),
+		 (long long)json_integer_value(json_object_get(row, "nranks")));
+	comm = json_object_get(t->comms, key);
+	if (comm)
+		return comm;
+	comm = json_pack("{s:O, s:O?, s:O?, s:{}}", "comm_id",
+			 json_object_get(row, "comm_id"), "comm_name",
+			 json_object_get(row, "name"), "nranks", json_object_get(row, "nranks"),
+			 "ranks");
+	json_object_set_new(t->comms, key, comm);
+	return comm;
+}
+
+/* The first with that id, of whatever size; NULL: none. */
+static json_t *told_find_comm(const struct told *t, const char *comm_id)
+{
+	const char *key;
+	json_t *comm;
+
+	json_object_foreach(t->comms, key, comm)
+		if (row_has(comm, "comm_id", comm_id))
+			return comm;
+	return NULL;
+}
+
+static json_t *comm_rank_row(const json_t *comm, int64_t rank)
+{
+	char key[24];
+
+	snprintf(key, sizeof(key), "%" PRId64, rank);
+	return json_object_get(json_object_get(comm, "ranks"), key);
+}
+
+static void comm_add_rank(json_t *comm, const char *host, json_t *rank)
+{
+	char key[24];
+
+	if (!json_is_integer(json_object_get(rank, "rank")))
+		return;
+	snprintf(key, sizeof(key), "%lld",
+		 (long long)json_integer_value(json_object_get(rank, "rank")));
+	json_object_set_new(rank, "host", json_string(host));
+	json_object_set(json_object_get(comm, "ranks"), key, rank);
+}
+
+static void told_join_node(struct told *t, const char *host, const json_t *node)
+{
+	json_t *row, *rank;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(node, "comms"), i, row) {
+		if (!member_text(row, "comm_id", NULL))
+			continue;
+		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
+			comm_add_rank(told_comm(t, row), host, rank);
+	}
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+/* Beside what is shown, a row has its kind and, as "local_rank", the rank's own row. */
+static json_t *make_row(const char *kind, const char *severity, const char *verdict,
+			const json_t *comm, const json_t *rank, const char *text)
+{
+	static const char *const of_rank[] = { "rank", "host", "pid" };
+	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
+	json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:O?}", "kind", kind,
+				"severity", severity, "grade", "found", "verdict", verdict,
+				"text", text, "weight", *severity == 'c' ? CRITICAL : NOTE,
+				"local_rank", rank);
+
+	for (size_t i = 0; i < 3; i++) {
+		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
+		json_object_set(row, of_rank[i], json_object_get(rank, of_rank[i]));
+	}
+	return row;
+}
+
+/* The surer stand first, and of these who costs most. */
+static void row_set_grade(json_t *row, bool found, double share)
+{
+	double weight = row_has(row, "severity", "critical") ? CRITICAL : WARNING;
+
+	json_object_set_new(row, "grade", json_string(found ? "found" : "suspected"));
+	json_object_set_new(row, "weight", json_real((found ? weight : SUSPECTED) +
+						     (share < 1 ? share : 0.99)));
+}
+
+static json_t *told_add_row(struct told *t, const char *kind, const char *severity,
+			    const char *verdict, const json_t *comm, const json_t *rank,
+			    const char *text)
+{
+	json_t *row = make_row(kind, severity, verdict, comm, rank, text);
+
+	json_array_append_new(t->rows, row);
+	return row;
+}
+
+static double row_weight(const json_t *row)
+{
+	return json_number_value(json_object_get(row, "weight"));
+}
+
+/* One row for a GPU, from where it is surest and costs most: late is late wherever it comes. */
+static void keep_worst(struct told *t, const json_t *rank, json_t *row)
+{
+	const char *gpu = member_text(rank, "gpu_uuid", NULL);
+	char key[400];
+	json_t *other;
+
+	snprintf(key, sizeof(key), "%.255s %.60s %lld", member_text(rank, "host", ""), gpu ?: "",
+		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
+	other = json_object_get(t->late, key);
+	if (!other || row_weight(other) < row_weight(row))
+		json_object_set(t->late, key, row);
+}
+
+static bool told_finding_has(const struct told *t, const json_t *f, const json_t *rank)
+{
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const json_t *pid = json_object_get(rank, "pid");
+	json_t *number;
+	size_t i;
+
+	json_array_foreach(json_object_get(f, "ranks"), i, number) {
+		const json_t *named = comm_rank_row(comm, json_integer_value(number));
+
+		if (json_equal(json_object_get(named, "pid"), pid) &&
+		    row_has(named, "host", member_text(rank, "host", "")))
+			return true;
+	}
+	return false;
+}
+
+/* The finding of that kind that the rank's node has of its process; NULL: none. */
+static const json_t *told_own_finding(const struct told *t, const json_t *rank,
+				      const char *kind)
+{
+	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
+	json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "findings"), i, f)
+		if (row_has(f, "kind", kind) && row_has(f, "grade", "found") &&
+		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
+			return f;
+	return NULL;
+}
+
+/* Has some node found that its ranks of the communicator wait for one elsewhere? */
+static bool told_elsewhere(const struct told *t, const json_t *comm)
+{
+	const char *host;
+	json_t *node, *f;
+	size_t i;
+
+	json_object_foreach(t->shots->nodes, host, node)
+		json_array_foreach(json_object_get(node, "findings"), i, f)
+			if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
+			    json_is_true(json_object_get(f, "active")) &&
+			    row_has(f, "comm_id", member_text(comm, "comm_id", "")))
+				return true;
+	return false;
+}
+
+/* The time over which that rank's samples lie, on its node's clock. */
+static uint64_t told_span(const struct told *t, const struct offline_straggler *l)
+{
+	int64_t from_ns = INT64_MAX, to_ns = 0;
+
+	for (uint32_t i = 0; i < t->shots->samples.n; i++) {
+		const struct shots_sample *s = &t->shots->samples.at[i];
+
+		if (s->comm != l->comm || s->func != l->c.func || s->rank != l->rank ||
+		    s->done_ns <= 0)
+			continue;
+		from_ns = s->done_ns < from_ns ? s->done_ns : from_ns;
+		to_ns = s->done_ns > to_ns ? s->done_ns : to_ns;
+	}
+	return to_ns > from_ns ? (uint64_t)(to_ns - from_ns) : 0;
+}
+
+/*
+ * A late rank is found where it has lasted for three windows, of a minute if nobody has said
+ * otherwise, as for the daemon: its own node, one that waits for it, or the samples tell.
+ */
+static bool late_has_lasted(const struct told *t, const struct offline_straggler *l,
+			    const json_t *comm, const json_t *rank)
+{
+	return told_span(t, l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
+	       told_elsewhere(t, comm);
+}
+
+/* Ranks of the communicator that are of one process. */
+static uint32_t comm_count_launched(const json_t *comm, const json_t *rank)
+{
+	json_t *ranks = json_object_get(comm, "ranks"), *other;
+	const char *place;
+	uint32_t n = 0;
+
+	json_object_foreach(ranks, place, other)
+		n += json_equal(json_object_get(other, "pid"), json_object_get(rank, "pid")) &&
+		     row_has(other, "host", member_text(rank, "host", ""));
+	return n;
+}
+
+static enum late_why why_of_text(const char *text)
+{
+	enum late_why why = LATE_WHY_END;
+
+	while (--why > LATE_WHY_UNKNOWN && strcmp(late_why_text(why), text))
+		;
+	return why;
+}
+
+/* The cause, and waiting that was handed on: samples do not tell them, the rank's own node does. */
+static void late_take_cause(struct late_case *c, const json_t *finding, const json_t *comm,
+			    const json_t *rank)
+{
+	uint64_t blame_ns = member_number(report_get(finding, "evidence"), "blame_ns", 0);
+	uint64_t moved_ns = member_number(report_get(finding, "evidence"), "moved_ns", 0);
+
+	c->why = why_of_text(member_text(report_get(finding, "evidence"), "why", ""));
+	c->launched = c->why == LATE_WHY_LAUNCHES ? comm_count_launched(comm, rank) : 0;
+	if (moved_ns >= blame_ns || !row_has(finding, "comm_id", member_text(comm, "comm_id", "")))
+		return;
+	c->moved_ns = (uint64_t)((double)c->blame_ns * (double)moved_ns /
+				 (double)(blame_ns - moved_ns));
+	c->blame_ns += c->moved_ns;
+}
+
+/* The time from when it began to when the file was written. */
+static json_t *finding_file_age(const json_t *f, const json_t *node)
+{
+	json_int_t since_ns = json_integer_value(json_object_get(f, "since_mono_ns"));
+	json_int_t age_ns = json_integer_value(json_object_get(node, "written_mono_ns")) - since_ns;
+
+	return since_ns && age_ns > 0 ? json_integer(age_ns) : json_null();
+}
+
+/* As its own node has it; else for as long as its samples tell, or longer. */
+static json_t *late_age(const struct told *t, const struct offline_straggler *l, const json_t *own,
+			const json_t *rank)
+{
+	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
+	uint64_t span_ns = told_span(t, l);
+
+	if (own)
+		return finding_file_age(own, node);
+	return span_ns ? json_integer((json_int_t)span_ns) : json_null();
+}
+
+static void told_late(const struct offline_straggler *l, void *arg)
+{
+	struct told *t = arg;
+	const json_t *comm = json_object_get(t->comms, l->comm);
+	const json_t *rank = comm_rank_row(comm, l->rank);
+	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
+	const json_t *own = told_own_finding(t, rank, "straggler");
+	struct late_case c = l->c;
+	char text[1024];
+	json_t *row;
+
+	c.comm_name = member_text(comm, "comm_name", "");
+	c.comm_id = strtoull(l->comm, NULL, 16);
+	c.who = shots_whom(rank, member_text(rank, "host", NULL));
+	late_take_cause(&c, own, comm, rank);
+	if (!late_has_lasted(t, l, comm, rank))
+		c.suspected_window_ns = WINDOW_NS;
+	late_say(&c, text, sizeof(text));
+	row = make_row("straggler", "warning", "STRAGGLER", comm, rank, text);
+	json_object_set_new(row, "rank", json_integer(l->rank));
+	json_object_set_new(row, "func", json_string(c.func));
+	json_object_set_new(row, "ops", json_integer((json_int_t)c.judged));
+	json_object_set_new(row, "last", json_integer((json_int_t)c.last));
+	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
+	json_object_set_new(row, "share", json_real(share));
+	json_object_set_new(row, "age_ns", late_age(t, l, own, rank));
+	row_set_grade(row, !c.suspected_window_ns, share);
+	keep_worst(t, rank, row);
+	json_decref(row);
+}
+
+/* A row for each rank that the verdict names; where it names none, one of the communicator. */
+static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
+{
+	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
+	const struct hang_rank *any = &c->hang->ranks.at[g->first];
+	const char *kind = hang_is_desync(c) ? "desync" : "stall";
+	uint32_t rows = c->verdict.nranks ? c->verdict.nranks : 1;
+	struct told *t = arg;
+	char key[64], text[1024];
+
+	snprintf(key, sizeof(key), "0x%016" PRIx64 "/%" PRId32, any->id, any->nranks);
+	hang_say(c, text, sizeof(text));
+	for (uint32_t i = 0; i < rows; i++) {
+		const struct hang_rank *r = c->verdict.nranks ?
+					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
+		json_t *comm = json_object_get(t->comms, key);
+		json_t *row = told_add_row(t, kind, hang_is_warning(c) ? "warning" : "critical",
+					   words_verdict(c->verdict.verdict)->name, comm,
+					   r ? r->owner : NULL, text);
+
+		json_object_set_new(t->hung, member_text(comm, "comm_id", ""), json_true());
+		row_set_grade(row, !suspected, 0);
+		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
+		if (g->op.func)
+			json_object_set_new(row, "func", json_string(g->op.func));
+		if (g->op.seq != UNKNOWN_U64)
+			json_object_set_new(row, "seq", json_integer((json_int_t)g->op.seq));
+	}
+}
+
+/* Is it named already, as the one for which others wait? */
+static bool told_has_dead(const struct told *t, const struct death *d)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->rows, i, row)
+		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->who.host) &&
+		    json_integer_value(json_object_get(row, "pid")) == d->who.pid)
+			return true;
+	return false;
+}
+
+/* One row for deaths of one cause, of whatever nodes. */
+static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
+{
+	const struct death *first = deaths[0];
+	bool critical = died_is_critical(deaths, n);
+	struct told *t = arg;
+	const struct shots_clock clock = shots_clock(json_object_get(t->shots->nodes,
+								     first->who.host));
+	char comm_id[24], text[1024];
+	json_t *row;
+
+	if (told_has_dead(t, first))
+		return;
+	snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, first->comm_id);
+	died_say(deaths, n, text, sizeof(text));
+	row = told_add_row(t, "died", critical ? "critical" : "warning", "died",
+			   first->has_comm_id ? told_find_comm(t, comm_id) : NULL, NULL, text);
+	if (first->who.rank != UNKNOWN_I32)
+		json_object_set_new(row, "rank", json_integer(first->who.rank));
+	json_object_set_new(row, "host", json_string(first->who.host));
+	json_object_set_new(row, "pid", json_integer(first->who.pid));
+	if (first->ended_ns)
+		json_object_set_new(row, "age_ns", json_integer((json_int_t)(clock.written_ns -
+									     first->ended_ns)));
+	row_set_grade(row, true, 0);
+}
+
+/* The part of the time for which that rank's node found its progress thread to be away. */
+static double told_starved(const struct told *t, const json_t *rank)
+{
+	const json_t *f = told_own_finding(t, rank, "proxy_starved");
+
+	return json_number_value(report_get(f, "evidence.share"));
+}
+
+/* A link that was slow for the last minute alone is suspected. */
+static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
+{
+	int32_t blamed = p->hot.where == DELAY_RECEIVE_SIDE ? p->hot.to : p->hot.from;
+	const char *comm_key = (const char *)(uintptr_t)p->worst->comm;
+	struct slow_link worst = *p->worst;
+	struct slow_peer said = *p;
+	struct told *t = arg;
+	const json_t *comm = json_object_get(t->comms, comm_key);
+	char text[1024];
+	json_t *row;
+
+	double away[] = { told_starved(t, comm_rank_row(comm, worst.rank)),
+			  told_starved(t, comm_rank_row(comm, worst.peer)) };
+
+	said.away = fmax(away[0], away[1]);
+	said.away_rank = away[1] > away[0] ? worst.peer : worst.rank;
+	if (slow_peer_is_explained(p, said.away, 0))
+		return;
+	worst.peer_host = member_text(comm_rank_row(comm, worst.peer), "host", NULL);
+	said.worst = &worst;
+	slow_peer_say(&said, text, sizeof(text));
+	row = told_add_row(t, "slow_peer", "warning", words_verdict(p->verdict)->name, comm,
+			   comm_rank_row(comm, blamed), text);
+	json_object_set_new(row, "rank", json_integer(blamed));
+	if (p->hot.where == DELAY_LINK || p->hot.where == DELAY_CHANNEL)
+		json_object_set_new(row, "peer", json_integer(p->hot.to));
+	json_object_set_new(row, "share", json_real(p->share));
+	row_set_grade(row, lasts, p->share);
+	json_array_append(t->slow, row);
+}
+
+/* "rank 3", "ranks 0-7 8-15": from nobody's file. */
+static void told_missing(struct told *t, const json_t *comm)
+{
+	int64_t nranks = json_integer_value(json_object_get(comm, "nranks")), missing = 0;
+	char ranks[320] = "", text[464];
+	size_t used = 0, named = 0;
+
+	if (nranks > RANKS_MOST)
+		return;		/* a file that tells nonsense */
+	for (int64_t r = 0; r < nranks; r++) {
+		int64_t first = r;
+
+		while (r < nranks && !comm_rank_row(comm, r))
+			r++;
+		if (r == first)
+			continue;
+		missing += r - first;
+		if (named++ == NAMED)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " ...");
+		if (named > NAMED)
+			continue;
+		used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " %" PRId64, first);
+		if (r - first > 1)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "-%" PRId64,
+						 r - 1);
+	}
+	if (!missing)
+		return;
+	snprintf(text, sizeof(text), "no file tells of %" PRId64 " of %" PRId64 " ranks:%s",
+		 missing, nranks, ranks);
+	told_add_row(t, "missing", "info", "MISSING", comm, NULL, text);
+}
+
+/*
+ * Nodes that were asked and did not answer: what runs on them nobody knows, and one that is down
+ * may be what a job waits for.
+ */
+static void told_silent(struct told *t)
+{
+	size_t n = json_object_size(t->shots->silent), named = 0;
+	char text[1024];
+	const char *name;
+	struct phrase p;
+	json_t *why;
+
+	if (!n)
+		return;
+	phrase_start(&p, text, sizeof(text));
+	phrase_add(&p, "%zu of %zu nodes that were asked %s not answer: ", n,
+		   n + json_object_size(t->shots->nodes), n == 1 ? "does" : "do");
+	json_object_foreach(t->shots->silent, name, why)
+		if (named++ < NAMED)
+			phrase_add(&p, "%s%s (%s)", named > 1 ? ", " : "", name,
+				   json_string_value(why));
+	phrase_add(&p, "%s. What runs there is not in these figures; ranks that no other node "
+		   "tells of may be there. If a node is down, that is why its ranks are waited "
+		   "for: ssh %s", named > NAMED ? ", ..." : "",
+		   json_object_iter_key(json_object_iter(t->shots->silent)));
+	told_add_row(t, "silent", "warning", "SILENT", NULL, NULL, text);
+}
+
+/* ---- findings of one node ------------------------------------------------------------- */
+
+/* Are all ranks of the communicator on that node? */
+static bool comm_is_whole_on(const json_t *comm, const char *host)
+{
+	json_t *ranks = json_object_get(comm, "ranks"), *rank;
+	const char *place;
+
+	json_object_foreach(ranks, place, rank)
+		if (!row_has(rank, "host", host))
+			return false;
+	return json_integer_value(json_object_get(comm, "nranks")) ==
+	       (json_int_t)json_object_size(ranks);
+}
+
+/*
+ * Is a node's slow link told already, by its place among those of all nodes?  What the node has
+ * found is found.
+ */
+static bool told_has_slow_peer(const struct told *t, const json_t *f)
+{
+	const json_t *from = json_array_get(json_object_get(f, "ranks"), 0);
+	const json_t *to = json_object_get(f, "peer");
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->slow, i, row) {
+		const json_t *rank = json_object_get(row, "rank");
+
+		if (!row_has(row, "comm_id", member_text(f, "comm_id", "")) ||
+		    (!json_equal(rank, from) && !json_equal(rank, to) &&
+		     !json_equal(json_object_get(row, "peer"), from)))
+			continue;
+		row_set_grade(row, true, json_number_value(json_object_get(row, "share")));
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Is a node's finding a row?  What all nodes together say of hangs and late ranks is there, but
+ * for a hang within the node that is not old enough yet, or of which no operation tells.
+ */
+static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
+{
+	if (!json_is_true(json_object_get(f, "active")) || row_has(f, "severity", "info") ||
+	    row_has(f, "kind", "straggler") || deaths_are_of(f))
+		return false;
+	if (row_has(f, "kind", "slow_peer"))
+		return !told_has_slow_peer(t, f);
+	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
+		return true;
+	return whole && !json_object_get(t->hung, member_text(f, "comm_id", ""));
+}
+
+static void told_finding(struct told *t, const char *host, const json_t *node,
+			 const json_t *f)
+{
+	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	json_t *row;
+
+	if (!finding_is_row(t, f, comm && comm_is_whole_on(comm, host)))
+		return;
+	row = told_add_row(t, member_text(f, "kind", ""), member_text(f, "severity", "warning"),
+			   member_text(f, "verdict", member_text(f, "kind", "")), comm,
+			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
+			   member_text(f, "text", ""));
+	json_object_set(row, "finding", (json_t *)(uintptr_t)f);
+	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "age_ns", finding_file_age(f, node));
+	row_set_grade(row, !row_has(f, "grade", "suspected"), 0);
+	if (row_has(f, "kind", "stall") || row_has(f, "kind", "desync"))
+		json_object_set_new(t->hung, member_text(f, "comm_id", ""), json_true());
+}
+
+/*
+ * A slow stage of a pipeline: its node compares sends and receives, of which there are no
+ * samples.
+ */
+static void told_stage(struct told *t, const char *host, const json_t *node, const json_t *f)
+{
+	const json_t *evidence = json_object_get(f, "evidence");
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const json_t *number = json_array_get(json_object_get(f, "ranks"), 0);
+	const json_t *rank = comm_rank_row(comm, json_integer_value(number));
+	double wall_ns = (double)member_number(evidence, "window_ns", 0);
+	json_t *row;
+
+	if (!row_has(f, "kind", "straggler") || !json_is_true(json_object_get(f, "active")) ||
+	    !row_has(evidence, "func", LATE_STAGES) || !rank)
+		return;
+	row = make_row("straggler", "warning", "STRAGGLER", comm, rank, member_text(f, "text", ""));
+	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "func", json_string(LATE_STAGES));
+	json_object_set_new(row, "age_ns", finding_file_age(f, node));
+	row_set_grade(row, !row_has(f, "grade", "suspected"), wall_ns ?
+		      (double)member_number(evidence, "blame_ns", 0) / wall_ns : 0);
+	keep_worst(t, rank, row);
+	json_decref(row);
+}
+
+/* ---- from outside ------------------------------------------------------------------------ */
+
+static void told_all(struct told *t, struct shots *s)
+{
+	json_t *value, *finding;
+	const char *key;
+	size_t i;
+
+	json_object_foreach(s->nodes, key, value)
+		told_join_node(t, key, value);
+	hangs_find(s, tell_hang, t);
+	deaths_find(s, tell_death, t);
+	stragglers_find(s, told_late, t);
+	slow_peers_find(t->slow_peers, tell_slow_peer, t);
+	json_object_foreach(s->nodes, key, value)
+		json_array_foreach(json_object_get(value, "findings"), i, finding)
+			told_stage(t, key, value, finding);
+	json_object_foreach(t->late, key, value)
+		json_array_append(t->rows, value);
+	json_object_foreach(s->nodes, key, value)
+		json_array_foreach(json_object_get(value, "findings"), i, finding)
+			told_finding(t, key, value, finding);
+	json_object_foreach(t->comms, key, value)
+		told_missing(t, value);
+	told_silent(t);
+}
+
+json_t *joint_verdicts(struct joint *joint)
+{
+	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
+			  .comms = json_object(), .rows = json_array(), .late = json_object(),
+			  .slow = json_array(), .hung = json_object() };
+
+	shots_sort(&joint->shots);
+	told_all(&t, &joint->shots);
+	json_decref(t.comms);
+	json_decref(t.late);
+	json_decref(t.slow);
+	json_decref(t.hung);
+	return t.rows;
+}
+
+void joint_init(struct joint *joint, const char *const *members)
+{
+	*joint = (struct joint){
+		.shots = { .members = members, .wants_samples = true, .newest = slow_peers_take,
+			   .newest_arg = &joint->slow_peers },
+		.slow_peers = { .shots = &joint->shots },
+	};
+}
+
+void joint_deinit(struct joint *joint)
+{
+	slow_peers_deinit(&joint->slow_peers);
+	shots_deinit(&joint->shots);
+}

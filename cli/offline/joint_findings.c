@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verdicts of many nodes together, in the shape in which one node's daemon tells its findings:
+ * whatever shows findings shows these.
+ */
+#include <string.h>
+
+#include "cli/base/member.h"
+#include "cli/common/cli.h"
+#include "cli/offline/joint.h"
+
+/* The id of the rank's job, which its process has; NULL: none is told. */
+static json_t *verdict_job(const struct joint *joint, const json_t *row)
+{
+	const json_t *node = json_object_get(joint->shots.nodes, member_text(row, "host", ""));
+	const json_t *pid = json_object_get(row, "pid");
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "processes"), i, process)
+		if (json_equal(json_object_get(process, "pid"), pid))
+			return json_object_get(json_object_get(process, "job"), "id");
+	return NULL;
+}
+
+static json_t *verdict_since(const json_t *row)
+{
+	json_int_t age_ns = json_integer_value(json_object_get(row, "age_ns"));
+
+	return age_ns ? json_integer((json_int_t)cli_now_ns() - age_ns) : json_null();
+}
+
+/* The finding that a row's text is the whole of, but for its ranks. */
+static json_t *verdict_finding(const struct joint *joint, const json_t *row)
+{
+	static const char *const same[] = {
+		"kind", "severity", "grade", "verdict", "comm_id", "comm_name", "nranks", "peer",
+		"host", "text",
+	};
+	json_t *f = json_copy(json_object_get(row, "finding")) ?: json_object();
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		if (json_object_get(row, same[i]))
+			json_object_set(f, same[i], json_object_get(row, same[i]));
+	if (json_object_get(row, "finding"))
+		return f;
+	json_object_set_new(f, "active", json_true());
+	json_object_set_new(f, "since_mono_ns", verdict_since(row));
+	json_object_set(f, "job", verdict_job(joint, row));
+	json_object_set_new(f, "ranks", json_array());
+	json_object_set_new(f, "whom", json_array());
+	return f;
+}
+
+/* One more of the ranks that the text names. */
+static void finding_add_rank(json_t *f, const json_t *row)
+{
+	static const char *const of_rank[] = { "rank", "world_rank", "pid", "pci_bus_id" };
+	const json_t *rank = json_object_get(row, "local_rank");
+	json_t *whom = json_object();
+
+	if (json_object_get(row, "finding") || !json_is_integer(json_object_get(row, "rank")))
+		return;
+	json_array_append(json_object_get(f, "ranks"), json_object_get(row, "rank"));
+	for (size_t i = 0; i < sizeof(of_rank) / sizeof(of_rank[0]); i++)
+		json_object_set_new(whom, of_rank[i],
+				    json_incref(json_object_get(rank, of_rank[i])) ?: json_null());
+	json_object_set(whom, "rank", json_object_get(row, "rank"));
+	json_object_set(whom, "host", json_object_get(row, "host"));
+	json_array_append_new(json_object_get(f, "whom"), whom);
+}
+
+/* The rows of one finding have one text, and stand together. */
+static bool verdict_goes_on(const json_t *last, const json_t *row)
+{
+	return last && json_equal(json_object_get(last, "text"), json_object_get(row, "text")) &&
+	       json_equal(json_object_get(last, "comm_id"), json_object_get(row, "comm_id"));
+}
+
+/* Has another node said the same of that job? */
+static bool findings_have(const json_t *findings, const json_t *f)
+{
+	static const char *const same[] = { "kind", "job", "comm_name" };
+	json_t *other;
+	size_t i, k;
+
+	json_array_foreach((json_t *)findings, i, other) {
+		for (k = 0; k < 3; k++) {
+			const json_t *a = json_object_get(other, same[k]);
+			const json_t *b = json_object_get(f, same[k]);
+
+			if (a != b && !json_equal(a, b))
+				break;
+		}
+		if (k == 3)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is no fault, or is over.  Who is waited for elsewhere, and what hangs, all nodes together
+ * have told.
+ */
+static bool finding_is_beside(const json_t *f)
+{
+	const char *kind = member_text(f, "kind", "");
+
+	return !json_is_true(json_object_get(f, "active")) ||
+	       (!strcmp(member_text(f, "severity", ""), "info") && strcmp(kind, "straggler") &&
+		strcmp(kind, "stall") && strcmp(kind, "desync"));
+}
+
+static void findings_add_beside(json_t *findings, const char *host, const json_t *node)
+{
+	json_t *f, *copy;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "findings"), i, f) {
+		if (!finding_is_beside(f) ||
+		    (json_is_true(json_object_get(f, "active")) && findings_have(findings, f)))
+			continue;
+		copy = json_copy(f);
+		json_object_set_new(copy, "host", json_string(host));
+		json_array_append_new(findings, copy);
+	}
+}
+
+json_t *joint_findings(struct joint *joint)
+{
+	json_t *rows = joint_verdicts(joint), *findings = json_array(), *row, *last = NULL, *node;
+	const char *host;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		if (!verdict_goes_on(last, row)) {
+			last = verdict_finding(joint, row);
+			json_array_append_new(findings, last);
+		}
+		finding_add_rank(last, row);
+	}
+	json_decref(rows);
+	json_object_foreach(joint->shots.nodes, host, node)
+		findings_add_beside(findings, host, node);
+	return findings;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------- */
+
+static bool finding_is_about(const json_t *f, const json_t *rank)
+{
+	json_t *number;
+	size_t i;
+
+	if (!json_is_true(json_object_get(f, "active")) ||
+	    !strcmp(member_text(f, "severity", ""), "info") ||
+	    !json_equal(json_object_get(f, "comm_id"), json_object_get(rank, "comm_id")))
+		return false;
+	json_array_foreach(json_object_get(f, "ranks"), i, number)
+		if (json_equal(number, json_object_get(rank, "rank")))
+			return true;
+	return false;
+}
+
+/* The worst finding about it; NULL: none is. */
+static const json_t *rank_finding(const json_t *rank, const json_t *findings)
+{
+	const json_t *worst = NULL;
+	json_t *f;
+	size_t i;
+
+	json_array_foreach((json_t *)findings, i, f)
+		if (finding_is_about(f, rank) &&
+		    (!worst || !strcmp(member_text(f, "severity", ""), "critical")))
+			worst = f;
+	return worst;
+}
+
+/* What orders the rows, as docs/api.md says of /v1/ranks, with that finding. */
+static double rank_badness(const json_t *rank, const json_t *f)
+{
+	double badness = json_number_value(json_object_get(rank, "badness")), part;
+	int whole = (int)badness;
+
+	part = badness - whole;
+	if (whole == 5)
+		return badness;
+	whole = json_is_true(json_object_get(rank, "late"));
+	if (f)
+		whole = strcmp(member_text(f, "severity", ""), "critical") ? 2 : 4;
+	if (whole < 3 && json_is_true(json_object_get(rank, "stalled")))
+		whole = 3;
+	return whole + part;
+}
+
+void joint_mark_ranks(json_t *ranks, const json_t *findings)
+{
+	static const struct {
+		const char *of_rank, *of_finding;
+	} members[] = {
+		{ "finding", "kind" }, { "verdict", "verdict" }, { "grade", "grade" },
+		{ "severity", "severity" }, { "finding_id", "id" },
+	};
+	json_t *rank;
+	size_t i;
+
+	json_array_foreach(ranks, i, rank) {
+		const json_t *f = rank_finding(rank, findings);
+
+		for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
+			json_object_set_new(rank, members[k].of_rank, json_incref(
+				json_object_get(f, members[k].of_finding)) ?: json_null());
+		json_object_set_new(rank, "badness", json_real(rank_badness(rank, f)));
+	}
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The questions to many nodes at once: a thread for each of the few that are asked at a time. */
+#include "cli/offline/nodes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/base/client.h"
+#include "cli/base/must.h"
+#include "cli/offline/offline.h"
+
+#define AT_A_TIME 32
+#define ANSWER_MS 5000	/* time in which a node has to connect and answer */
+
+struct nodes {
+	const struct hosts *hosts;
+	struct client **clients;	/* by host, as all here */
+	json_t **answers;		/* NULL: none */
+	char target[64];		/* the question */
+	const char *window;
+	bool tells;			/* on stderr who does not answer */
+	atomic_uint next;		/* the next to be asked */
+	struct offline *sample;		/* what they said the last time; NULL: nothing yet */
+	json_t *told;			/* targets that were answered from it */
+};
+
+struct nodes *nodes_open(const struct hosts *hosts, const char *socket, const char *window,
+			 bool tells)
+{
+	struct nodes *n = must(calloc(1, sizeof(*n)));
+	uint32_t count = hosts->names.n;
+
+	json_object_seed(0);
+	n->hosts = hosts;
+	n->window = window ?: "10s";
+	n->tells = tells;
+	n->clients = must(calloc(count, sizeof(*n->clients)));
+	n->answers = must(calloc(count, sizeof(*n->answers)));
+	for (uint32_t i = 0; i < count; i++) {
+		n->clients[i] = client_new(NULL, ANSWER_MS);
+		client_set_host(n->clients[i], hosts->names.at[i], socket, false);
+	}
+	return n;
+}
+
+void nodes_free(struct nodes *n)
+{
+	if (!n)
+		return;
+	offline_free(n->sample);
+	json_decref(n->told);
+	for (uint32_t i = 0; i < n->hosts->names.n; i++)
+		client_free(n->clients[i]);
+	free(n->clients);
+	free(n->answers);
+	free(n);
+}
+
+static void *nodes_work(void *arg)
+{
+	struct nodes *n = arg;
+	uint32_t i;
+
+	while ((i = atomic_fetch_add(&n->next, 1)) < n->hosts->names.n)
+		if (client_get(n->clients[i], n->target, &n->answers[i]))
+			n->answers[i] = NULL;
+	return NULL;
+}
+
+/* Why it did not answer, without its name, which whoever tells it says. */
+static const char *nodes_why(const struct nodes *n, uint32_t i)
+{
+	size_t named = strlen(n->hosts->names.at[i]);
+	const char *why = client_error(n->clients[i]);
+
+	if (!strncmp(why, n->hosts->names.at[i], named))
+		why += named + strspn(why + named, ": ");
+	return why;
+}
+
+void nodes_ask(struct nodes *n, struct joint *joint)
+{
+	pthread_t threads[AT_A_TIME];
+	uint32_t hosts = n->hosts->names.n, started = 0;
+
+	snprintf(n->target, sizeof(n->target), "/v1/snapshot?window=%s", n->window);
+	atomic_store(&n->next, 0);
+	while (started + 1 < AT_A_TIME && started + 1 < hosts &&
+	       !pthread_create(&threads[started], NULL, nodes_work, n))
+		started++;
+	nodes_work(n);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	for (uint32_t i = 0; i < hosts; i++) {
+		shots_add_answer(&joint->shots, n->hosts->names.at[i], n->answers[i],
+				 nodes_why(n, i));
+		json_decref(n->answers[i]);
+		n->answers[i] = NULL;
+	}
+}
+
+/* Once, where no finding will say it. */
+static void nodes_tell_silent(struct nodes *n, const struct shots *s)
+{
+	const char *name;
+	json_t *why;
+
+	if (!n->tells)
+		return;
+	n->tells = false;
+	json_object_foreach(s->silent, name, why)
+		fprintf(stderr, "ncclinsp: %s does not answer: %s\n", name,
+			json_string_value(why));
+}
+
+static void nodes_sample(struct nodes *n)
+{
+	offline_free(n->sample);
+	json_decref(n->told);
+	n->sample = offline_new(NULL);
+	n->told = json_object();
+	nodes_ask(n, offline_joint(n->sample));
+	nodes_tell_silent(n, &offline_joint(n->sample)->shots);
+	offline_settle(n->sample);
+}
+
+json_t *nodes_answer(void *arg, const char *target)
+{
+	struct nodes *n = arg;
+
+	if (!n->sample || json_object_get(n->told, target))
+		nodes_sample(n);
+	json_object_set_new(n->told, target, json_true());
+	return offline_answer(n->sample, target);
+}
