@@ -44,6 +44,12 @@ static const struct {
 	{ "/v1/summary?by=rank", "rows", "rank", 1 },
 	{ "/v1/ranks", "ranks", "pid", 101 },
 	{ "/v1/peers", "peers", "pid", 101 },
+	{ "/v1/snapshot", "processes", "pid", 101 },
+	{ "/v1/snapshot", "inflight", "pid", 101 },
+	{ "/v1/snapshot", "comms.0.local_ranks", "pid", 101 },
+	{ "/v1/snapshot?window=all", "rows", "rank", 1 },
+	{ "/v1/snapshot", "ranks", "pid", 101 },
+	{ "/v1/snapshot", "host_clocks", "pid", 101 },
 };
 
 START_TEST(a_user_sees_what_is_his_and_root_sees_all)
@@ -150,9 +156,9 @@ START_TEST(only_who_sees_everything_may_have_a_snapshot_written)
 	answer = fx_ask_text("POST", "/v1/snapshot");	/* root; but there is no place here */
 	ck_assert_int_eq(fx_status(answer), 404);
 	free(answer);
-	answer = fx_ask_text("GET", "/v1/snapshot");
+	answer = fx_ask_text("PUT", "/v1/snapshot");
 	ck_assert_int_eq(fx_status(answer), 405);
-	ck_assert_ptr_nonnull(strstr(answer, "Allow: POST\r\n"));
+	ck_assert_ptr_nonnull(strstr(answer, "Allow: GET, HEAD, POST\r\n"));
 	free(answer);
 }
 END_TEST
