@@ -22,18 +22,20 @@ static void paragraph_make_title(const json_t *row, char title[TITLE])
 	bool active = json_is_true(json_object_get(row, "active"));
 	const char *verdict = member_text(row, "verdict", ""), *job = member_text(row, "job", "");
 	const char *host = member_text(row, "host", "");
-	char age[TEXT_MAX], comm[LABEL], due[FINDINGS_DUE];
+	char age[TEXT_MAX], when[2 * TEXT_MAX] = "", comm[LABEL], due[FINDINGS_DUE];
 
 	text_duration(age, sizeof(age), finding_age_ns(row, cli_now_ns()));
+	if (finding_has_age(row))
+		snprintf(when, sizeof(when), ", %s %s", active ? "for" : "over, it took", age);
 	if (!report_text(row, "comm_label|comm_name|comm_id", comm, sizeof(comm)))
 		*comm = '\0';
 	finding_due(row, cli_now_ns(), due);
-	snprintf(title, TITLE, "%s%s: %s%s%s%s%s%s%s%s%.64s, %s %s%s",
+	snprintf(title, TITLE, "%s%s: %s%s%s%s%s%s%s%s%.64s%s%s",
 		 finding_standing(row) == FINDING_IS_SUSPECTED ? "suspected " : "",
 		 member_text(row, "severity", ""), member_text(row, "kind", ""),
 		 *verdict ? " " : "", verdict, *comm ? " on " : "", comm,
 		 *job ? " of job " : "", job, *host ? ", " : "", host,
-		 active ? "for" : "over, it took", age, due);
+		 when, due);
 }
 
 static void paragraph_put(struct frame *frame, const json_t *row)

@@ -332,6 +332,34 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	json_decref(row);
 }
 
+/* Is it one of a process that is told already to have not come, to something else? */
+static bool told_has_absent(const struct told *t, const struct hang_case *c, const json_t *owner)
+{
+	json_t *row;
+	size_t i;
+
+	if (c->verdict.verdict != VERDICT_NOT_JOINED)
+		return false;
+	json_array_foreach(t->rows, i, row)
+		if (row_has(row, "verdict", words_verdict(VERDICT_NOT_JOINED)->name) &&
+		    json_equal(json_object_get(row, "pid"), json_object_get(owner, "pid")) &&
+		    row_has(row, "host", member_text(owner, "host", "")))
+			return true;
+	return false;
+}
+
+/* Are all that it names? */
+static bool told_has_hang(const struct told *t, const struct hang_case *c)
+{
+	for (uint32_t i = 0; i < c->verdict.nranks; i++) {
+		const struct hang_rank *r = hang_rank_of(c, c->verdict.ranks[i]);
+
+		if (!r || !told_has_absent(t, c, r->owner))
+			return false;
+	}
+	return c->verdict.nranks;
+}
+
 /* A row for each rank that the verdict names; where it names none, one of the communicator. */
 static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 {
@@ -342,6 +370,8 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 	struct told *t = arg;
 	char key[64], text[1024];
 
+	if (told_has_hang(t, c))
+		return;
 	snprintf(key, sizeof(key), "0x%016" PRIx64 "/%" PRId32, any->id, any->nranks);
 	hang_say(c, text, sizeof(text));
 	for (uint32_t i = 0; i < rows; i++) {
@@ -558,6 +588,58 @@ static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 	return whole && !json_object_get(t->hung, member_text(f, "comm_id", ""));
 }
 
+/* The row of the same fault that another node has found already, which then is that node's too. */
+static json_t *told_same(const struct told *t, const char *host, const json_t *f)
+{
+	static const char *const same[] = { "kind", "verdict", "grade", "severity", "job" };
+	const json_t *other;
+	json_t *row;
+	size_t i, k;
+
+	json_array_foreach(t->rows, i, row) {
+		other = json_object_get(row, "finding");
+		for (k = 0; other && k < sizeof(same) / sizeof(same[0]); k++)
+			if (!json_equal(json_object_get(other, same[k]),
+					json_object_get(f, same[k])))
+				break;
+		if (k == sizeof(same) / sizeof(same[0]) && other && !row_has(row, "host", host))
+			return row;
+	}
+	return NULL;
+}
+
+static void row_add_host(json_t *row, const char *host)
+{
+	json_t *also = json_object_get(row, "also");
+
+	if (!also) {
+		also = json_object();
+		json_object_set_new(row, "also", also);
+	}
+	json_object_set_new(also, host, json_true());
+}
+
+/* One cause, one line: the nodes that have found it as well stand in its text. */
+static void row_tell_also(json_t *row)
+{
+	json_t *also = json_object_get(row, "also"), *value;
+	char text[2048];
+	const char *host;
+	struct phrase p;
+	size_t named = 0;
+
+	if (!also)
+		return;
+	phrase_start(&p, text, sizeof(text));
+	phrase_add(&p, "%s. So it is on %zu other node%s: ", member_text(row, "text", ""),
+		   json_object_size(also), json_object_size(also) == 1 ? "" : "s");
+	json_object_foreach(also, host, value)
+		if (named++ < NAMED)
+			phrase_add(&p, "%s%s", named > 1 ? ", " : "", host);
+	phrase_add(&p, "%s", named > NAMED ? ", ..." : "");
+	json_object_set_new(row, "text", json_string(text));
+}
+
 static void told_finding(struct told *t, const char *host, const json_t *node,
 			 const json_t *f)
 {
@@ -567,6 +649,11 @@ static void told_finding(struct told *t, const char *host, const json_t *node,
 
 	if (!finding_is_row(t, f, comm && comm_is_whole_on(comm, host)))
 		return;
+	row = told_same(t, host, f);
+	if (row) {
+		row_add_host(row, host);
+		return;
+	}
 	row = told_add_row(t, member_text(f, "kind", ""), member_text(f, "severity", "warning"),
 			   member_text(f, "verdict", member_text(f, "kind", "")), comm,
 			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
@@ -627,6 +714,8 @@ static void told_all(struct told *t, struct shots *s)
 	json_object_foreach(s->nodes, key, value)
 		json_array_foreach(json_object_get(value, "findings"), i, finding)
 			told_finding(t, key, value, finding);
+	json_array_foreach(t->rows, i, finding)
+		row_tell_also(finding);
 	json_object_foreach(t->comms, key, value)
 		told_missing(t, value);
 	told_silent(t);

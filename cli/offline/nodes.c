@@ -14,7 +14,7 @@
 #include "cli/offline/offline.h"
 
 #define AT_A_TIME 32
-#define ANSWER_MS 5000	/* time in which a node has to connect and answer */
+#define ANSWER_MS 4500	/* time in which a node has to connect and answer: all do in 5 s */
 
 struct nodes {
 	const struct hosts *hosts;
@@ -113,8 +113,7 @@ static void nodes_tell_silent(struct nodes *n, const struct shots *s)
 		return;
 	n->tells = false;
 	json_object_foreach(s->silent, name, why)
-		fprintf(stderr, "ncclinsp: %s does not answer: %s\n", name,
-			json_string_value(why));
+		fprintf(stderr, "ncclinsp: %s: %s\n", name, json_string_value(why));
 }
 
 static void nodes_sample(struct nodes *n)

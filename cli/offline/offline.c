@@ -58,11 +58,22 @@ static bool target_has_window(const char *target, const json_t *row)
 	       (!strcmp(window, "all") && !strstr(target, "window="));
 }
 
+/* Has it been in flight for as long as the target wants? */
+static bool target_has_age(const char *target, const json_t *row)
+{
+	static const char parameter[] = "older_than_ns=";
+	const char *at = strstr(target, parameter);
+
+	return !at || json_integer_value(json_object_get(row, "age_ns")) >=
+		      strtoll(at + sizeof(parameter) - 1, NULL, 10);
+}
+
 static bool target_wants(const struct source *source, const char *target, const json_t *row)
 {
 	if (target_has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
 		return false;
-	return !source->by_window || target_has_window(target, row);
+	return (!source->by_window || target_has_window(target, row)) &&
+	       target_has_age(target, row);
 }
 
 /* `host` NULL: rows have it already. */

@@ -78,10 +78,15 @@ void finding_headline(const json_t *row, char buf[FINDINGS_SENTENCE])
 		memcpy(buf, sentence, sizeof(sentence));
 }
 
+bool finding_has_age(const json_t *row)
+{
+	return json_is_integer(json_object_get(row, "since_mono_ns"));
+}
+
 uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 {
 	const json_t *until = json_object_get(row, "until_mono_ns");
-	uint64_t since_ns = (uint64_t)json_integer_value(json_object_get(row, "since_mono_ns"));
+	uint64_t since_ns = member_number(row, "since_mono_ns", now_ns);
 
 	if (json_is_integer(until))
 		now_ns = (uint64_t)json_integer_value(until);

@@ -60,6 +60,9 @@ void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);
 /* The same with the job that it is about, where that is told: "job 4711: rank 3 ...". */
 void finding_headline(const json_t *row, char buf[FINDINGS_SENTENCE]);
 
+/* Is it told when it began? */
+bool finding_has_age(const json_t *row);
+
 /* The time it has been going on, or went on; `now_ns` is that of CLOCK_MONOTONIC. */
 uint64_t finding_age_ns(const json_t *row, uint64_t now_ns);
 

@@ -79,9 +79,13 @@ static void finding_put(struct frame *frame, const struct view *view, const json
 
 	finding_headline(row, sentence);
 	finding_due(row, view->now_ns, due);
-	text_say(&text, "%s%s; it began ", standings[finding_standing(row)].mark, sentence);
-	text_say_duration(&text, finding_age_ns(row, view->now_ns));
-	text_say(&text, " ago%s%s", due, last ? " (more: ncclinsp diagnose)" : "");
+	text_say(&text, "%s%s", standings[finding_standing(row)].mark, sentence);
+	if (finding_has_age(row)) {
+		text_say(&text, "; it began ");
+		text_say_duration(&text, finding_age_ns(row, view->now_ns));
+		text_say(&text, " ago%s", due);
+	}
+	text_say(&text, "%s", last ? " (more: ncclinsp diagnose)" : "");
 	text_put(frame, verdict_attr(row), &text);
 }
 

@@ -85,7 +85,7 @@ printf '#!/bin/sh\nexec sleep 1000\n' >"$T/mute"
 sed -i "1i Host node03\n\tProxyCommand sh $T/mute" "$T/ssh"
 BEGAN=$(date +%s%N)
 check "... also where a node does not answer, and it is named" eval 'hang_is_named "$ALL,nowhere" && jq -e "
-	[.findings[] | select(.verdict == \"SILENT\")] | length == 1 and (.[0].text | test(\"^2 of 5 nodes that were asked do not answer: .*node03 .does not answer within 5000 ms.*nowhere\"))" "$T/out" >/dev/null'
+	[.findings[] | select(.verdict == \"SILENT\")] | length == 1 and (.[0].text | test(\"^2 of 5 nodes that were asked do not answer: .*node03 .does not answer within 4500 ms.*nowhere\"))" "$T/out" >/dev/null'
 check "... within its time" [ $((($(date +%s%N) - BEGAN) / 1000000)) -lt 9000 ]
 check "the others' tables are there, and who is missing is told" eval '
 	"$I" ps -H $ALL -o csv --no-header --fields host >"$T/out" 2>"$T/err"; [ "$(sort -u "$T/out" | tr "\n" ,)" = node00,node01,node02, ] && says "node03"'

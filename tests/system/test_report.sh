@@ -120,7 +120,7 @@ node() {
 		(if $n == $late then . else .samples = $z + ($z | map(.rank = 1)) end) |
 		.samples[] |= (.nranks = 200 | .rank += 2 * $n) |
 		.comms[] |= (.nranks = 200 | .local_ranks[] |= (.rank += 2 * $n)) |
-		.inflight = [] | .findings = [] | del(.collectives, .kept)' "$SNAP"
+		.inflight = [] | .findings = [] | .peers = [] | del(.collectives, .kept)' "$SNAP"
 }
 for n in $(seq 0 99); do node "$n" 37 | zstd -q >"$T/many/node$n.json.zst"; done
 bounded() { (ulimit -v 1048576; verdict "$@"); }
