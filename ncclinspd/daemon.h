@@ -81,6 +81,8 @@ struct daemon {
 	uint32_t noutputs;
 	struct unwatched unwatched[DAEMON_UNWATCHED];	/* found when last asked */
 	size_t watch_turn;		/* the process whose threads are looked at first */
+	uint64_t looked_records;	/* that had come at the last look, */
+	uint64_t moved_ns;		/* ... and when there were new ones last */
 	struct steer *steer;
 	struct marks *marks;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;

@@ -18,8 +18,10 @@
 
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
-#define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
+#define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
+#define IDLE_SHARE	400	/* where nothing has come for a while 1/400, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
+#define IDLE_NS		UINT64_C(10000000000)
 
 static void flow_count_posted(struct process *p, const struct nci_record *rec)
 {
@@ -275,10 +277,23 @@ void flow_start_steering(struct daemon *d, uint64_t now_ns)
 
 /* ---- what is wrong ------------------------------------------------------------- */
 
-/* Hundreds of processes, or thousands of communicators, are looked at less often. */
-static uint64_t flow_next_look(uint64_t now_ns, uint64_t cost_ns)
+static bool flow_is_idle(struct daemon *d, uint64_t now_ns)
 {
-	uint64_t wait_ns = cost_ns * LOOK_SHARE;
+	uint64_t records = reconstruct_stats(d->reconstruct)->records;
+
+	if (records != d->looked_records)
+		d->moved_ns = now_ns;
+	d->looked_records = records;
+	return now_ns - d->moved_ns >= IDLE_NS;
+}
+
+/*
+ * Hundreds of processes, or thousands of communicators, are looked at less often.  Findings take
+ * several looks, so that this delays them: much only where nothing goes on.
+ */
+static uint64_t flow_next_look(struct daemon *d, uint64_t now_ns, uint64_t cost_ns)
+{
+	uint64_t wait_ns = cost_ns * (flow_is_idle(d, now_ns) ? IDLE_SHARE : LOOK_SHARE);
 
 	if (wait_ns < DAEMON_LOOK_NS)
 		wait_ns = DAEMON_LOOK_NS;
@@ -303,7 +318,7 @@ void flow_look(void *arg, uint64_t now_ns)
 	if (d->blackbox)
 		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
 	loop_arm(d->loop, &d->look_timer,
-		 flow_next_look(now_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns));
+		 flow_next_look(d, now_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns));
 }
 
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
