@@ -12,14 +12,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void late_add_comm(struct phrase *text, const struct late_case *c)
-{
-	if (c->comm_name[0])
-		phrase_add(text, "%s", c->comm_name);
-	else
-		phrase_add(text, "communicator 0x%016" PRIx64, c->comm_id);
-}
-
 static void add_cost(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "which costs ");
@@ -33,7 +25,7 @@ static void add_cost(struct phrase *text, const struct late_case *c)
 static void late_add_rank(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "rank %" PRId32 " of ", c->who.rank);
-	late_add_comm(text, c);
+	whom_add_comm(text, c->comm_name, c->comm_id);
 	whom_add(text, &c->who);
 }
 
@@ -163,7 +155,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 static void say_elsewhere(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "the ranks of ");
-	late_add_comm(text, c);
+	whom_add_comm(text, c->comm_name, c->comm_id);
 	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
 		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
 	add_cost(text, c);
@@ -174,7 +166,7 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 static void say_slower(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "%s on ", c->func);
-	late_add_comm(text, c);
+	whom_add_comm(text, c->comm_name, c->comm_id);
 	phrase_add(text, " takes ");
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " longer than it used to, in %.0f %% of operations, ",

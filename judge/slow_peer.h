@@ -18,6 +18,7 @@
  */
 
 #include "judge/delay.h"
+#include "judge/whom.h"
 #include "util/list.h"
 #include "util/unknown.h"
 #include "util/words.h"
@@ -36,8 +37,7 @@ struct slow_link {
 	name_t comm_name;	/* NULL: none */
 	int32_t nranks, rank, peer;
 	uint32_t channel;
-	int32_t pid;
-	const char *host, *peer_host;	/* NULL: not told, or nothing but this node is looked at */
+	const char *host;	/* NULL: not told, or nothing but this node is looked at */
 	uint64_t bytes, steps;		/* of transfers whose times are known, as are */
 	uint64_t busy_ns, held_ns;	/* on the wire; ready, and waiting for room */
 };
@@ -81,7 +81,9 @@ struct slow_peer {
 	uint32_t links;		/* links that were compared */
 	bool siblings;		/* they are of several communicators, one of each */
 	uint64_t window_ns;	/* the time that they are of */
-	/* set by those who know: the progress thread at its ends that lacked a CPU for longest */
+	/* set by those who know: the ranks of `hot`; ... */
+	struct whom from, to;
+	/* ... and the progress thread at its ends that lacked a CPU for longest */
 	double away;		/* the part of the time for which it did */
 	int32_t away_rank;	/* its rank; UNKNOWN_I32: of no end, or not known */
 };

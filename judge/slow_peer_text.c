@@ -28,20 +28,12 @@ static const char *const doubts[2][2] = {
 	  "other links of both are not slow: it is the path between them" },
 };
 
-/* "rank 3 (pid 4711, node7)" */
-static void add_sender(struct phrase *text, const struct slow_peer *p)
+/* "rank 3 of dp (global rank 7, pid 4711, node7)" */
+static void add_end(struct phrase *text, const struct slow_peer *p, const struct whom *w)
 {
-	phrase_add(text, "rank %" PRId32 " (pid %" PRId32, p->hot.from, p->worst->pid);
-	if (p->worst->host)
-		phrase_add(text, ", %s", p->worst->host);
-	phrase_add(text, ")");
-}
-
-static void add_receiver(struct phrase *text, const struct slow_peer *p)
-{
-	phrase_add(text, "rank %" PRId32, p->hot.to);
-	if (p->worst->peer_host)
-		phrase_add(text, " (%s)", p->worst->peer_host);
+	phrase_add(text, "rank %" PRId32 " of ", w->rank);
+	whom_add_comm(text, p->worst->comm_name, p->worst->comm_id);
+	whom_add(text, w);
 }
 
 static void say_subject(struct phrase *text, const struct slow_peer *p)
@@ -54,13 +46,13 @@ static void say_subject(struct phrase *text, const struct slow_peer *p)
 		phrase_add(text, where == DELAY_LINK ? "the link from " :
 				 where == DELAY_SEND_SIDE ? "all that " : "all that is sent to ");
 	if (where != DELAY_RECEIVE_SIDE)
-		add_sender(text, p);
+		add_end(text, p, &p->from);
 	if (where == DELAY_SEND_SIDE)
 		phrase_add(text, " sends");
 	else if (where != DELAY_RECEIVE_SIDE)
 		phrase_add(text, " to ");
 	if (where != DELAY_SEND_SIDE)
-		add_receiver(text, p);
+		add_end(text, p, &p->to);
 }
 
 /* Enough to be why, or a part of it: then nobody is sent to look at cables. */
@@ -90,11 +82,11 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 	say_subject(&phrase, p);
 	phrase_add(&phrase, by_room ? " waits for room at the receiver: %.1f times" :
 				      " is slow: %.1f times", hot->ratio);
-	phrase_add(&phrase, " the time for a byte of the %s %s seen here (%.2f against %.2f GB/s), "
-		   "%.0f %% of wall time",
-		   p->siblings ? "links of other communicators like" : "other links of",
-		   p->worst->comm_name ? p->worst->comm_name : "its communicator", p->rate_gbs,
-		   p->median_gbs, 100 * p->share);
+	phrase_add(&phrase, " the time for a byte of the %s ",
+		   p->siblings ? "links of other communicators like" : "other links of");
+	whom_add_comm(&phrase, p->worst->comm_name, p->worst->comm_id);
+	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), %.0f %% of wall time",
+		   p->rate_gbs, p->median_gbs, 100 * p->share);
 	if (hot->where == DELAY_LINK && !by_room)
 		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
 	if (slow_peer_lacks_cpu(p))

@@ -10,6 +10,16 @@
 
 #define NAMED	32	/* ranks whose numbers a sentence has */
 
+void whom_add_comm(struct phrase *text, const char *name, uint64_t comm_id)
+{
+	if (name && *name)
+		phrase_add(text, "%s", name);
+	else if (comm_id)
+		phrase_add(text, "communicator 0x%016" PRIx64, comm_id);
+	else
+		phrase_add(text, "its communicator");
+}
+
 static bool whom_has_other_number(const struct whom *w)
 {
 	return w->world_rank != UNKNOWN_I32 && w->world_rank != w->rank;

@@ -17,6 +17,9 @@ struct whom {
 	const char *pci_bus_id;	/* NULL or "": not told */
 };
 
+/* "dp"; "communicator 0x0f3a..." where it has no name; the id is 0 where it has none of its own. */
+void whom_add_comm(struct phrase *text, const char *name, uint64_t comm_id);
+
 /* " (global rank 7, pid 4711, node1, GPU 0000:3b:00.0)", without the first if it is `rank`. */
 void whom_add(struct phrase *text, const struct whom *w);
 

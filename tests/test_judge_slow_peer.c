@@ -23,9 +23,15 @@ static void add(uint64_t comm, int32_t from, int32_t to, uint64_t bytes, uint64_
 		.link = links.n, .comm = comm, .row = from, .column = to, .user = 7,
 		.process = (uint64_t)from, .job = 1, .has_comm_id = true, .comm_id = comm,
 		.comm_name = "dp", .nranks = RANKS, .rank = from, .peer = to,
-		.pid = 100 + from, .host = host[from], .peer_host = host[to],
+		.host = host[from],
 		.bytes = bytes, .steps = 100, .busy_ns = busy_ns,
 	};
+}
+
+static struct whom whom_of(int32_t rank)
+{
+	return (struct whom){ .rank = rank, .world_rank = 4 + rank, .pid = 100 + rank,
+			      .host = host[rank], .pci_bus_id = "0000:3b:00.0" };
 }
 
 /* A ring over four nodes, one link of each, whose link from rank 2 takes so many times. */
@@ -48,8 +54,11 @@ static int find(enum slow_peer_aspect aspect)
 	slow_links_since(&links, &none, &since);
 	ck_assert_uint_eq(slow_links_group_end(&since, 0), since.n);
 	n = slow_peer_find(since.at, since.n, aspect, false, WINDOW, slow);
-	for (int i = 0; i < n; i++)	/* the rows go */
+	for (int i = 0; i < n; i++) {	/* the rows go */
 		slow[i].worst = &links.at[slow[i].worst->link - 1];
+		slow[i].from = whom_of(slow[i].from.rank);
+		slow[i].to = whom_of(slow[i].to.rank);
+	}
 	list_deinit(&since);
 	return n;
 }
@@ -61,8 +70,10 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 	ck_assert(slow[0].begins);
 	ck_assert_double_eq_tol(slow[0].share, 0.2, 1e-9);
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_str_eq(text, "the link from rank 2 (pid 102, node2) to rank 3 (node3) is slow: "
-			 "3.0 times the time for a byte of the other links of dp seen here "
+	ck_assert_str_eq(text, "the link from rank 2 of dp (global rank 6, pid 102, node2, GPU "
+			 "0000:3b:00.0) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
+			 "0000:3b:00.0) is slow: 3.0 times the time for a byte of the other links "
+			 "of dp seen here "
 			 "(0.35 against 1.05 GB/s), 20 % of wall time; neither has another link "
 			 "here to compare with: it may be the path, the sender's side or the "
 			 "receiver's; check that path: port counters, cable, switch, congestion");
@@ -76,13 +87,14 @@ START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	ck_assert_int_eq(slow[0].verdict, VERDICT_SEND_SIDE);
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_eq(strstr(text, "all that rank 2 (pid 102, node2) sends is slow"), text);
+	ck_assert_ptr_eq(strstr(text, "all that rank 2 of dp (global rank 6, pid 102, node2, GPU "
+				"0000:3b:00.0) sends is slow"), text);
 	slow[0].hot.where = DELAY_RECEIVE_SIDE;
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "all that is sent to rank "));
 	slow[0].hot.where = DELAY_CHANNEL;
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_eq(strstr(text, "channel 0 from rank 2 (pid 102, node2) to rank "), text);
+	ck_assert_ptr_eq(strstr(text, "channel 0 from rank 2 of dp (global rank 6, "), text);
 }
 END_TEST
 
@@ -125,7 +137,7 @@ START_TEST(waiting_for_room_is_the_receivers)
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 0);
 	ck_assert_int_eq(find(SLOW_PEER_ROOM), 1);
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "to rank 3 (node3) waits for room at the receiver"));
+	ck_assert_ptr_nonnull(strstr(text, "GPU 0000:3b:00.0) waits for room at the receiver"));
 }
 END_TEST
 

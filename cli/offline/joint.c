@@ -445,22 +445,23 @@ static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 {
 	int32_t blamed = p->hot.where == DELAY_RECEIVE_SIDE ? p->hot.to : p->hot.from;
 	const char *comm_key = (const char *)(uintptr_t)p->worst->comm;
-	struct slow_link worst = *p->worst;
 	struct slow_peer said = *p;
 	struct told *t = arg;
 	const json_t *comm = json_object_get(t->comms, comm_key);
+	const json_t *from = comm_rank_row(comm, p->from.rank);
+	const json_t *to = comm_rank_row(comm, p->to.rank);
+	double away[] = { told_starved(t, from), told_starved(t, to) };
 	char text[1024];
 	json_t *row;
 
-	double away[] = { told_starved(t, comm_rank_row(comm, worst.rank)),
-			  told_starved(t, comm_rank_row(comm, worst.peer)) };
-
 	said.away = fmax(away[0], away[1]);
-	said.away_rank = away[1] > away[0] ? worst.peer : worst.rank;
+	said.away_rank = away[1] > away[0] ? p->to.rank : p->from.rank;
 	if (slow_peer_is_explained(p, said.away, 0))
 		return;
-	worst.peer_host = member_text(comm_rank_row(comm, worst.peer), "host", NULL);
-	said.worst = &worst;
+	if (from)
+		said.from = shots_whom(from, member_text(from, "host", NULL));
+	if (to)
+		said.to = shots_whom(to, member_text(to, "host", NULL));
 	slow_peer_say(&said, text, sizeof(text));
 	row = told_add_row(t, "slow_peer", "warning", words_verdict(p->verdict)->name, comm,
 			   comm_rank_row(comm, blamed), text);

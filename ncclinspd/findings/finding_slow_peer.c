@@ -16,6 +16,7 @@
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "rows/rows.h"
 
@@ -87,7 +88,7 @@ static bool links_take_row(const struct links_row *row, void *arg)
 		.column = who->peer, .user = who->uid, .process = who->process_id,
 		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
 		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
-		.peer = who->peer, .channel = who->channel, .pid = who->pid,
+		.peer = who->peer, .channel = who->channel,
 		.bytes = sums->timed_bytes, .steps = sums->timed_steps,
 		.busy_ns = sums->busy_ns, .held_ns = sums->held_ns,
 	};
@@ -275,6 +276,28 @@ static bool link_peer_is_here(const struct slow_peer_context *s, const struct sl
 
 #include "schema/slow_peer_evidence.h"
 
+/* The ranks at both ends; of one that is not here the sender may know the number in the job. */
+static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_peer *p)
+{
+	const struct diagnose_source *source = diagnose_source(s->dg);
+	const struct slow_link *l = p->worst;
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+
+	for (size_t i = 0; i < n && l->has_comm_id; i++) {
+		bool own = list[i]->uid == l->user;
+		const struct comm *from = own ? jobs_comm(list[i], l->comm_id, l->rank) : NULL;
+		const struct comm *to = own ? jobs_comm(list[i], l->comm_id, l->peer) : NULL;
+
+		if (from)
+			p->from = diagnose_whom(list[i], from);
+		if (from && !p->to.pid)
+			p->to.world_rank = job_world_rank_of(list[i], from, l->peer);
+		if (to)
+			p->to = diagnose_whom(list[i], to);
+	}
+}
+
 static void slow_peer_report(const struct slow_peer_context *s, const struct slow_peer *p,
 			     uint64_t key, uint64_t since_ns)
 {
@@ -311,8 +334,10 @@ static bool slow_peer_judge(const struct slow_peer_context *s, struct slow_peer 
 		return false;
 	if (!p->begins)
 		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
-	if (suspect_is_confirmed(s, key, &since_ns))
-		slow_peer_report(s, p, key, since_ns);
+	if (!suspect_is_confirmed(s, key, &since_ns))
+		return true;
+	slow_peer_set_whom(s, p);
+	slow_peer_report(s, p, key, since_ns);
 	return true;
 }
 
