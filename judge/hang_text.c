@@ -29,8 +29,10 @@ static void hang_add_comm(struct phrase *text, const struct hang_rank *r)
 		phrase_add(text, "%s", r->name);
 	else if (r->has_id)
 		phrase_add(text, "communicator 0x%016" PRIx64, r->id);
-	else
+	else if (r->nranks != UNKNOWN_I32)
 		phrase_add(text, "a communicator of %" PRId32, r->nranks);
+	else
+		phrase_add(text, "a communicator");
 }
 
 /* "AllReduce #10 on dp" */
@@ -366,13 +368,16 @@ static void add_not_begun(struct scene *s)
 
 static void say_unknown(struct scene *s)
 {
+	bool has_id = s->hang->ranks.at[s->group->first].has_id;
 	int32_t peer = s->c->verdict.peer;
 
 	add_op(s);
 	phrase_add(&s->text, " hangs");
 	add_waiting(s);
 	if (peer != UNKNOWN_I32)
-		phrase_add(&s->text, " for rank %" PRId32 ", which is on another node", peer);
+		phrase_add(&s->text, " for rank %" PRId32 ", %s", peer,
+			   has_id ? "which is on another node" :
+				    "whose process this version of NCCL does not tell");
 	add_not_begun(s);
 }
 

@@ -131,14 +131,6 @@ static json_t *finding_who(const json_t *row)
 	return *text ? json_string(text) : json_null();
 }
 
-/* The one process that it is about, where there is one; of several dead the first. */
-static const json_t *finding_process(const json_t *row)
-{
-	const json_t *dead = json_array_get(report_get(row, "evidence.processes"), 0);
-
-	return report_get(dead ? dead : row, dead ? "pid" : "evidence.pid");
-}
-
 static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 {
 	bool active = json_is_true(json_object_get(row, "active"));
@@ -148,8 +140,6 @@ static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 	finding_sentence(row, sentence);
 	json_object_set_new(copy, "sentence", json_string(sentence));
 	json_object_set_new(copy, "who", finding_who(row));
-	if (finding_process(row))
-		json_object_set(copy, "pid", (json_t *)finding_process(row));
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
 	json_object_set_new(copy, "now", json_string(!active ? "over" :

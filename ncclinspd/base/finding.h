@@ -84,7 +84,8 @@ struct finding_life {
 	bool told;		/* `changed` has had it as found before, */
 	bool alarmed;		/* ... and as critical */
 	const struct detector *detector;
-	char job[FINDING_JOB];	/* job_id(); "": not told, or of no communicator */
+	int32_t pid;		/* of process_id; UNKNOWN_I32 */
+	char job[FINDING_JOB];	/* job_id(); "": not told, or about no process */
 	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks */
 };
 
@@ -95,6 +96,7 @@ struct finding {
 	enum finding_severity severity;
 	name_t verdict;		/* NULL: the kind says it all */
 	uid_t uid;		/* the user whose processes it is about */
+	uint64_t process_id;	/* the one that it is about, of several the first; 0: none alone */
 	bool has_comm_id;
 	uint64_t comm_id;
 	char comm_name[97];	/* "": none */

@@ -185,26 +185,50 @@ static void finding_take_whom(struct finding *f, const struct process *p, const 
 	}
 }
 
+/* What it is about alone; without a communicator's id its ranks are that process's, too. */
+static void finding_take_process(struct finding *f, const struct process *p)
+{
+	const struct comm *c = p->ncomms && !p->several_gpus ? &p->comms[0] : NULL;
+
+	f->life.pid = p->pid;
+	for (uint32_t i = 0; i < f->nranks && !f->has_comm_id; i++) {
+		struct finding_whom *w = &f->life.whom[i];
+
+		w->pid = p->pid;
+		w->world_rank = job_world_rank(p, NULL);
+		if (c && c->has_gpu)
+			snprintf(w->pci_bus_id, sizeof(w->pci_bus_id), "%s", c->pci_bus_id);
+	}
+}
+
+static void finding_take_job(struct finding *f, const struct process *p)
+{
+	if (!*f->life.job)
+		snprintf(f->life.job, sizeof(f->life.job), "%s", job_id(p) ?: "");
+}
+
 /* Ranks, and the job, as they come to be named: processes may be forgotten before a finding is. */
 static void finding_name(const struct diagnose *dg, struct finding *f)
 {
 	struct process *const *list;
-	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
-
+	size_t n = dg->source.processes(dg->source.arg, &list);
 	for (uint32_t i = 0; i < f->nranks; i++)
 		f->life.whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
 							 .world_rank = UNKNOWN_I32 };
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (f->process_id && list[i]->id == f->process_id) {
+			finding_take_process(f, list[i]);
+			finding_take_job(f, list[i]);
+		}
 		for (uint32_t k = 0; list[i]->uid == f->uid && k < list[i]->ncomms; k++) {
 			const struct comm *c = &list[i]->comms[k];
 
-			if (!c->has_id || c->id != f->comm_id)
+			if (!f->has_comm_id || !c->has_id || c->id != f->comm_id)
 				continue;
 			finding_take_whom(f, list[i], c);
-			if (!*f->life.job)
-				snprintf(f->life.job, sizeof(f->life.job), "%s",
-					 job_id(list[i]) ?: "");
+			finding_take_job(f, list[i]);
 		}
+	}
 }
 
 static void finding_refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
@@ -257,6 +281,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.key = key,
 		.found_ns = news->grade == FINDING_FOUND ? now_ns : 0,
 		.seen_ns = now_ns,
+		.pid = UNKNOWN_I32,
 	};
 	finding_name(dg, f);
 	finding_tell(dg, f, now_ns);

@@ -127,10 +127,12 @@ static void died_report(struct diagnose *dg, const struct died *died,
 			const struct died_process *d, uint64_t now_ns)
 {
 	const struct died_list list = died_collect(died, d->key);
+	const char *first = (const char *)list.at[0] - offsetof(struct died_process, row);
 	struct finding f = {
 		.kind = FINDING_DIED,
 		.severity = died_is_critical(list.at, list.n) ? FINDING_CRITICAL : FINDING_WARNING,
 		.uid = (uid_t)d->row.user,
+		.process_id = ((const struct died_process *)first)->process_id,
 		.has_comm_id = d->row.has_comm_id,
 		.comm_id = d->row.comm_id,
 		.peer = UNKNOWN_I32,

@@ -99,6 +99,7 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 			const struct loss_growth *l, bool before, uint64_t now_ns)
 {
 	struct finding f = { .kind = FINDING_LOSS, .peer = UNKNOWN_I32, .uid = p->uid,
+			     .process_id = p->id,
 			     .severity = before ? FINDING_INFO : FINDING_WARNING,
 			     .since_ns = before ? p->first_seen_ns : w->since_ns };
 	const struct comm *comm = job_largest_comm(p);

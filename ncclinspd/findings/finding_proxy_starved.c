@@ -197,6 +197,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 		.kind = FINDING_PROXY_STARVED,
 		.severity = away ? FINDING_WARNING : FINDING_INFO,
 		.uid = owner->uid,
+		.process_id = process->id,
 		.has_comm_id = owner->has_comm_id,
 		.comm_id = owner->comm_id,
 		.ranks = { owner->rank },

@@ -314,6 +314,7 @@ static void regression_report(struct diagnose *dg, const struct regression_case 
 		.kind = FINDING_REGRESSION,
 		.severity = FINDING_WARNING,
 		.uid = s->op.uid,
+		.process_id = s->op.has_comm_id ? 0 : s->op.process_id,
 		.has_comm_id = s->op.has_comm_id,
 		.comm_id = s->op.comm_id,
 		.peer = UNKNOWN_I32,

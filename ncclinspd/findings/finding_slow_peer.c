@@ -308,6 +308,7 @@ static void slow_peer_report(const struct slow_peer_context *s, const struct slo
 		.severity = p->aspect == SLOW_PEER_ROOM ? FINDING_INFO : FINDING_WARNING,
 		.verdict = words_verdict(p->verdict)->name,
 		.uid = (uid_t)p->worst->user,
+		.process_id = p->worst->has_comm_id ? 0 : p->worst->process,
 		.has_comm_id = p->worst->has_comm_id,
 		.comm_id = p->worst->comm_id,
 		.ranks = { hot->where == DELAY_RECEIVE_SIDE ? hot->to : hot->from },

@@ -65,6 +65,7 @@ static void straggler_report(struct straggler_context *s)
 	f.severity = is_of_a_rank(c) ? FINDING_WARNING : FINDING_INFO;
 	f.verdict = words_verdict(c->said.verdict)->name;
 	f.uid = s->process->uid;
+	f.process_id = is_of_a_rank(c) ? s->process->id : 0;
 	f.has_comm_id = s->comm->has_id;
 	f.comm_id = s->comm->id;
 	memcpy(f.comm_name, s->comm->name, sizeof(f.comm_name));

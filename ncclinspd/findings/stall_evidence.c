@@ -25,6 +25,7 @@ void stall_about(struct finding *f, const struct hang *h, uint32_t group)
 	const struct hang_rank *r = &h->ranks.at[h->groups.at[group].first];
 
 	f->uid = stuck_process(r)->uid;
+	f->process_id = r->has_id ? 0 : r->process;
 	f->has_comm_id = r->has_id;
 	f->comm_id = r->id;
 	snprintf(f->comm_name, sizeof(f->comm_name), "%s", r->name);

@@ -181,8 +181,8 @@ void job_find_world(struct process *p)
 	int32_t rank = job_number(job_rank(p));
 
 	p->world = world ? (uint32_t)(world - p->comms) + 1 : 0;
-	for (uint32_t i = 0; world && i < p->ncomms; i++)
-		p->several_gpus |= comms_are_of_two(&p->comms[i], world);
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		p->several_gpus |= comms_are_of_two(&p->comms[i], world ?: p->comms);
 	if (rank == UNKNOWN_I32 && world)
 		rank = world->rank;
 	p->job_rank = rank == UNKNOWN_I32 || p->several_gpus ? 0 : (uint32_t)rank + 1;

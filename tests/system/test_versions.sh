@@ -6,7 +6,17 @@
 
 SCENARIO=$TOP/tests/scenarios/versions.scn
 
-start_daemon
+start_daemon --stall-min 300ms
+
+# A driver that names one GPU.
+printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <string.h>' \
+	'int cuCtxGetDevice(int *device) { *device = atoi(getenv("GPU")); return 0; }' \
+	'int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, device, 16); return 0; }' \
+	'int cuDeviceGetPCIBusId(char *text, int room, int device)' \
+	'{ return snprintf(text, room, "0000:%02d:00.0", device) < 0; }' >"$T/cuda.c"
+cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$T/libcuda.so.1" "$T/cuda.c" || skip_all "no compiler"
+# with_gpus N sim [OPTION]...: GPU N on the first node, N + 1 on the second.
+with_gpus() { LD_PRELOAD=$T/libcuda.so.1 "$2" --env "0:GPU=$1" --env "1:GPU=$(($1 + 1))" "${@:3}"; }
 
 # What identifies an operation in every version; versions 1 to 3 know no
 # communicator size, and so no bandwidth and no size of gathered buffers.
@@ -18,13 +28,13 @@ operations() {
 
 for v in 1 2 3 4 5 6 7; do
 	[ $v -lt 7 ] && cp "$SCENARIO" "$T/job.scn" || { echo "nccl 2.31"; cat "$SCENARIO"; } >"$T/job.scn"
-	SLURM_JOB_ID=700$v NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$T/job.scn" 2>"$T/sim.$v" ||
+	SLURM_JOB_ID=700$v NCCLINSP_LEVEL=trace with_gpus ${v}0 sim --api v$v --truth "$T/truth.$v" "$T/job.scn" 2>"$T/sim.$v" ||
 		sed 's/^/# /' "$T/sim.$v"
 	check "v$v: every process is seen to exit" wait_until 5 drained
 	api processes | jq --argjson v $v '[.processes[] | select(.api_version == $v) | .pid]' >"$T/pids"
 	api 'collectives?limit=10000' | jq --slurpfile pids "$T/pids" \
 		'{collectives: [.collectives[] | select(.pid as $p | $pids[0] | index($p))]}' >"$T/ops.$v"
-	for option in "--job 700$v" "--pid $(jq '.[0]' "$T/pids")" "--user $(id -u)"; do
+	for option in "--job 700$v" "--gpu :${v}0:00" "--gpu :${v}1:00" "--pid $(jq '.[0]' "$T/pids")" "--user $(id -u)"; do
 		check "v$v: ops finds them with $option" eval '[ -n "$("$B/ncclinsp" ops $option --no-header)" ]'
 	done
 	check "v$v: operations were seen" jq -e '.collectives | length > 0' "$T/ops.$v"
@@ -58,5 +68,35 @@ check "v4: what the application passed to AllGather is not known" \
 check "v5: what the application passed to AllGather is known" \
 	jq -e '[.collectives[] | select(.func == "AllGather")]
 	       | length > 0 and all(.[]; .count != null and .datatype == "ncclFloat32")' "$T/ops.5"
+
+# ---- what hangs, where no version tells of communicators ------------------------------------
+cat >"$T/hang.scn" <<'SCN'
+nodes 2
+processes 1
+comm world ranks 0-1 channels 2
+stuck rank 0 comm world op 6 state net
+loop forever
+	compute 1ms
+	AllReduce world 1Mi float32
+end
+SCN
+for v in 1 2 3; do
+	SLURM_JOB_ID=800$v with_gpus ${v}5 "$B/nccl-sim" --plugin "$PLUGIN" --api v$v "$T/hang.scn" 2>/dev/null &
+	started+=($!)
+done
+# hangs V OPTION...: nothing but the stuck link of that job.
+hangs() {
+	"$B/ncclinsp" diagnose -o json "${@:2}" | jq -e --argjson v "$1" '[.findings[] | select(.verdict == "LINK")] |
+		length == 1 and all(.[]; .job == "800\($v)" and .ranks == [0] and .pid == .whom[0].pid and
+			.whom[0].pci_bus_id == "0000:\($v)5:00.0" and
+			(.text | test("on a communicator hangs .* rank 0 \\(pid [0-9]+, GPU 0000:\($v)5:00.0\\)")))'
+}
+for v in 1 2 3; do
+	for option in "--job 800$v" "--gpu :${v}5:00"; do
+		check "v$v: diagnose finds what hangs with $option" wait_until 20 hangs $v $option
+	done
+	check "v$v: what waits for it does not say where that is" eval '"$B/ncclinsp" diagnose -o json --gpu :${v}6:00 |
+		jq -e ".findings[0].text | test(\"waits there for rank 0, whose process this version of NCCL does not\")"'
+done
 check "ops finds none of a job that there is not" exits 4 "nothing matches --job 800" "$B/ncclinsp" ops --job 800
 done_testing
