@@ -2,7 +2,6 @@
 /* All ranks compute longer between NCCL's operations: found by their median, and said. */
 #include "judge/slow_compute.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,6 +9,7 @@
 #include "util/phrase.h"
 
 #define LEAST_CHANGE	0.0953	/* difference of logarithms: ten percent */
+#define LEAST_COST	0.02	/* part of an iteration */
 
 bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
 		   struct compute_case *out)
@@ -29,7 +29,8 @@ bool compute_judge(struct cusum *series, double h, const struct compute_row *row
 	out->compute_ns = (uint64_t)stat_median(outside, n);
 	alarm = cusum_add(series, log(fmax(1, (double)out->compute_ns)), h);
 	out->usual_ns = (uint64_t)exp(alarm ? series->before : series->mean);
-	return alarm > 0 && cusum_change(series) >= LEAST_CHANGE;
+	return alarm > 0 && cusum_change(series) >= LEAST_CHANGE &&
+	       (double)out->compute_ns - (double)out->usual_ns >= LEAST_COST * (double)out->step_ns;
 }
 
 void compute_say(const struct compute_case *c, uint64_t now_ns, char *text, size_t size)
@@ -37,10 +38,7 @@ void compute_say(const struct compute_case *c, uint64_t now_ns, char *text, size
 	struct phrase phrase;
 
 	phrase_start(&phrase, text, size);
-	if (c->ranks > 1)
-		phrase_add(&phrase, "all %" PRIu32 " ranks", c->ranks);
-	else
-		phrase_add(&phrase, "the rank");
+	phrase_add(&phrase, c->ranks > 1 ? "the ranks" : "the rank");
 	phrase_add(&phrase, " of %s on this node compute%s %.0f %% longer between NCCL's "
 		   "operations than usual: ",
 		   c->comm_name && *c->comm_name ? c->comm_name : "its communicator",

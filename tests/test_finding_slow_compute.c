@@ -2,7 +2,7 @@
 /* Findings about ranks that all compute longer. */
 #include <string.h>
 
-#include "judge/cusum.h"
+#include "judge/slow_compute.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "tests/fx_evidence.h"
 #include "util/log.h"
@@ -110,7 +110,7 @@ START_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed)
 	ck_assert_ptr_nonnull(look_for_finding());
 	ck_assert_int_eq(found->severity, FINDING_INFO);
 	ck_assert_str_eq(found->comm_name, "dp");
-	ck_assert_ptr_nonnull(strstr(found->text, "all 4 ranks of dp on this node compute 4"));
+	ck_assert_ptr_nonnull(strstr(found->text, "the ranks of dp on this node compute 4"));
 	ck_assert_ptr_nonnull(strstr(found->text, "and is not the cause"));
 	ck_assert_uint_ge(found->since_ns, now_ns - 130 * SECOND);
 	ck_assert_uint_le(found->since_ns, now_ns - 100 * SECOND);
@@ -141,12 +141,27 @@ START_TEST(what_goes_on_for_an_hour_is_usual)
 }
 END_TEST
 
+/* A pipeline that is in its sends and receives all the time computes for 1 us or 3. */
+START_TEST(what_costs_next_to_nothing_is_not_told)
+{
+	const struct compute_row before = { 2 * MS, 2 * MS - 1000 };
+	const struct compute_row after = { 2 * MS, 2 * MS - 3000 };
+	struct cusum series = { 0 };
+	struct compute_case c;
+
+	for (int i = 0; i < CUSUM_FIRST + 12; i++)
+		ck_assert(!compute_judge(&series, 5, i < CUSUM_FIRST ? &before : &after, 1, &c));
+	ck_assert_int_eq(series.alarm, 1);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed),
 		FX_TEST(one_rank_alone_is_not_all),
 		FX_TEST(what_goes_on_for_an_hour_is_usual),
+		FX_TEST(what_costs_next_to_nothing_is_not_told),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));
