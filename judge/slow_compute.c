@@ -9,7 +9,8 @@
 #include "util/phrase.h"
 
 #define LEAST_CHANGE	0.0953	/* difference of logarithms: ten percent */
-#define LEAST_COST	0.02	/* part of an iteration */
+#define LEAST_COST	0.02	/* part of an iteration that it takes longer, */
+#define LEAST_PART	0.05	/* ... and that it took before: less is no computing */
 
 bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
 		   struct compute_case *out)
@@ -30,6 +31,7 @@ bool compute_judge(struct cusum *series, double h, const struct compute_row *row
 	alarm = cusum_add(series, log(fmax(1, (double)out->compute_ns)), h);
 	out->usual_ns = (uint64_t)exp(alarm ? series->before : series->mean);
 	return alarm > 0 && cusum_change(series) >= LEAST_CHANGE &&
+	       (double)out->usual_ns >= LEAST_PART * (double)out->step_ns &&
 	       (double)out->compute_ns - (double)out->usual_ns >= LEAST_COST * (double)out->step_ns;
 }
 

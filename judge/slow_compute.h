@@ -34,8 +34,9 @@ struct compute_case {
 
 /*
  * Give the ranks' figures to the series of their communicator; `h` as of cusum_add().  True: all
- * compute longer, by a tenth or more, and by 2 % of the iteration.  The first five members of
- * `out` are set; since_ns is kept from one call to the next.  From 1 to COMPUTE_RANKS rows.
+ * compute longer, by a tenth or more, and by 2 % of an iteration of which it was a twentieth at
+ * least.  The first five members of `out` are set; since_ns is kept from one call to the next.
+ * From 1 to COMPUTE_RANKS rows.
  */
 bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
 		   struct compute_case *out);
