@@ -536,12 +536,15 @@ demo: deps
 	@B=$(abspath $(B)) tests/demo.sh
 
 # ---- faults in numbers -----------------------------------------------------------
-REAL_KINDS := '^(late 5|late two$$|never|order|type|killed|stopped|deadlock|paused|stuck net|clean: (steady|jitter|checkpoints))'
+REAL_KINDS := '^(late 5|late two$$|slow stage|everybody|never|order|type|killed|stopped|deadlock|paused|stuck net|clean: (steady|jitter|checkpoints))'
+# The jobs that two cores have room for at once.
+REAL_JOBS := '^(dp|moe|pipe)$$'
 .PHONY: campaign
 campaign: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/campaign/campaign.sh -b $(CAMPAIGN)
-	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -r -s 280 -n 1 -c 1 -j 40 -k $(REAL_KINDS))
+	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -s 45 -n 4 -c 0 -k '^slow stage$$')
+	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -r -s 400 -n 1 -c 1 -j 40 -k $(REAL_KINDS) -w $(REAL_JOBS))
 
 # ---- in a system of its own -----------------------------------------------------------
 # Packages built where only what they declare is, and in a system that systemd booted.

@@ -15,7 +15,7 @@
 . "$(dirname "$0")/../system/lib.sh"
 HERE=$TOP/tests/campaign
 
-runs=3 clean=8 jobs=8 seconds=18 kinds=. scenarios=. out=$T/runs bounds=false
+runs=3 clean=8 jobs=8 seconds=18 kinds=. scenarios=. out=$T/runs bounds=false real=false
 first_seed=$((RANDOM * 32768 + RANDOM))
 # Times of a daemon for people, divided by some 30: everything below takes seconds, not minutes.
 daemon_options=(--stall-min 300ms --straggler-window 2s)
@@ -29,7 +29,7 @@ while getopts n:c:j:s:x:k:w:o:rb option; do
 	w) scenarios=$OPTARG ;;
 	o) out=$OPTARG ;;
 	x) first_seed=$OPTARG ;;
-	r) daemon_options=() ;;
+	r) real=true daemon_options=() ;;
 	b) bounds=true ;;
 	*) exit 2 ;;
 	esac
@@ -37,30 +37,37 @@ done
 
 # Per scenario: ranks; communicators that all ranks are in one of, with operations per second;
 # where ReduceScatter and AllGather alternate; the links between nodes.
-declare -A ranks=([dp]=4 [nested]=8 [moe]=4 [nodes]=8 [root]=4)
+declare -A ranks=([dp]=4 [nested]=8 [moe]=4 [nodes]=8 [root]=4 [pipe]=4)
 declare -A comms=([dp]="world:64" [nested]="tp:74 dp:37 world:18" [moe]="world:62 ep:62"
-		  [nodes]="tp:62 dp:62" [root]="world:64")
-declare -A pairs=([dp]="world:64" [nested]="dp:37" [moe]="world:62" [nodes]="dp:62" [root]="world:64")
+		  [nodes]="tp:62 dp:62" [root]="world:64" [pipe]="stages:275")
+declare -A pairs=([dp]="world:64" [nested]="dp:37" [moe]="world:62" [nodes]="dp:62" [root]="world:64"
+		  [pipe]="stages:275")
 declare -A links=([nested]="0:4 5:1 2:6 7:3" [moe]="1:2 3:0" [nodes]="2:4 3:5 6:0 7:1")
-declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000 [root]=31000)
+declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000 [root]=31000 [pipe]=87000)
 
-# KIND|SCENARIOS|WHO|FINDINGS|VERDICTS|FAULT.  WHO: the finding names `one` rank, the right one; it
-# `has` it among others where they cannot be told apart; there is one for `each` of several; or it
-# is about `all`.  In FAULT (\n is a line): R and S ranks, C communicator, K operation, P the first
-# of a pair and Q its communicator, A and B the ends of a link, LATEn: n percent of an iteration.
+# KIND|SCENARIOS|WHO|FINDINGS|VERDICTS|FAULT[|SECONDS], in runs of so many SECONDS at least.  WHO:
+# the finding names `one` rank, the right one; it `has` it among others where they cannot be told
+# apart; there is one for `each` of several; or it is about `all`.  In FAULT (\n is a line): R and
+# S ranks, C communicator, K operation, P the first of a pair and Q its communicator, A and B the
+# ends of a link, LATEn: n percent of an iteration, START and K5 the operations of Q that are posted
+# half a second after the start (in real time a minute: kernels are timed then) and five minutes.
 faults='
-late 1 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE1 comm Q every 2 from 20
-late 2 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE2 comm Q every 2 from 20
-late 3 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE3 comm Q every 2 from 20
-late 5 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20
-late 20 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE20 comm Q every 2 from 20
-late 50 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE50 comm Q every 2 from 20
-late in bursts|dp nested moe nodes|one|^straggler$|.|late rank R by LATE40 comm Q every 50 for 10 from 20
-late two|dp moe|each|^straggler$|.|late rank R by LATE10 comm Q every 2 from 20\nlate rank S by LATE10 comm Q every 2 from 20
-late two unlike|dp moe|each|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20\nlate rank S by LATE20 comm Q every 2 from 20
+late 1 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE1 comm Q every 2 from START
+late 2 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE2 comm Q every 2 from START
+late 3 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE3 comm Q every 2 from START
+late 5 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE5 comm Q every 2 from START
+late 20 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE20 comm Q every 2 from START
+late 50 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE50 comm Q every 2 from START
+late in bursts|dp nested moe nodes|one|^straggler$|.|late rank R by LATE40 comm Q every 50 for 10 from START
+late two|dp moe|each|^straggler$|.|late rank R by LATE10 comm Q every 2 from START\nlate rank S by LATE10 comm Q every 2 from START
+late two unlike|dp moe|each|^straggler$|.|late rank R by LATE5 comm Q every 2 from START\nlate rank S by LATE20 comm Q every 2 from START
+late evenly|dp moe|one|^straggler$|.|late rank 1 by LATE4 comm Q every 2 from START\nlate rank 2 by LATE8 comm Q every 2 from START\nlate rank 3 by LATE12 comm Q every 2 from START
+late 1 %, evenly|dp moe|one|^straggler$|.|late rank 1 by 100us comm Q every 2 from START\nlate rank 2 by 200us comm Q every 2 from START\nlate rank 3 by LATE1 comm Q every 2 from START
 late, repaired|dp moe|over|^straggler$|^STEADY$|late rank R by LATE20 comm Q every 2 from 20 until 480
-late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm Q every 2 from 20
+late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm Q every 2 from START
 slow link|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow link A to B by 6x from 60
+slow stage|pipe|one|^straggler$|^STEADY$|late rank R by LATE2 comm Q from START|45
+everybody slower|dp moe|all|^slow_compute$|^|late rank 0 by LATE30 comm Q every 2 from K5\nlate rank 1 by LATE30 comm Q every 2 from K5\nlate rank 2 by LATE30 comm Q every 2 from K5\nlate rank 3 by LATE30 comm Q every 2 from K5|400
 slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank A by 6x comm Q from 60
 starved proxy|nested moe nodes|has|^proxy_starved$|^|starve rank A by STARVE comm Q every 8 from 40
 stuck network|nested moe nodes|one|^stall$|^LINK$|stuck rank A comm Q op P state net
@@ -80,13 +87,13 @@ paused|dp nested moe nodes|all|^stall$|^OUTSIDE$|pause comm C op K
 
 # What is uneven without being wrong; \n is a line.
 noises='
-steady|dp nested moe nodes root|
-jitter|dp nested moe nodes root|compute 5ms jitter 90% rare 20ms every 3
+steady|dp nested moe nodes root pipe|
+jitter|dp nested moe nodes root pipe|compute 5ms jitter 90% rare 20ms every 3
 checkpoints|dp nested moe nodes|idle 1200ms jitter 20%
 evaluation|dp nested moe nodes|loop 30\ncompute 3ms jitter 10%\nAllReduce COMM 1 float32\nend
 uneven work|dp nested moe nodes|loop 40\ncompute 2ms jitter 60%\nAlltoAll COMM 64Ki bfloat16 uneven 80% inplace\nend
 '
-declare -A noise_comm=([dp]=world [nested]=world [moe]=ep [nodes]=dp [root]=world)
+declare -A noise_comm=([pipe]=stages [dp]=world [nested]=world [moe]=ep [nodes]=dp [root]=world)
 
 # ---- chance, the same for the same seed ---------------------------------------
 chance=0
@@ -137,17 +144,19 @@ fault_line() {
 	text=${text//STARVE/$((period_us[$scenario] + 10000))us}
 	text=${text// R / $r } text=${text/% R/ $r} text=${text// S / $s } text=${text// A / $a } text=${text// B / $b }
 	text=${text// C / ${c%:*} } text=${text// Q / ${q%:*} }
+	text=${text//START/$($real && echo "$((${q#*:} * 60))" || echo 20)} text=${text//K5/$((${q#*:} * 300))}
 	text=${text/% K/ $k} text=${text// P/ $p}
 	echo "$text"
 }
 
 # write_scenario NUMBER SCENARIO FAULT NOISE
 write_scenario() {
-	local noise
+	local noise fault
 	printf -v noise '%b' "${4//COMM/${noise_comm[$2]}}"
-	local fault
-	# Who is stopped stops nobody, if the others do not wait for it.
-	[[ $3 = signal* ]] && fault="peers together" || printf -v fault '%b' "$3"
+	[[ $3 = signal* ]] && fault= || printf -v fault '%b' "$3"
+	# Who is stopped stops nobody, if the others do not wait for it, and in minutes ranks of a busy
+	# machine get seconds apart.
+	! $real && [[ $3 != signal* ]] || fault="peers together"$'\n'$fault
 	awk -v fault="$fault" -v noise="$noise" '
 		$0 == "@fault@" { print fault; next }
 		$0 == "@noise@" { print noise; next }
@@ -157,8 +166,9 @@ write_scenario() {
 # ---- runs -----------------------------------------------------------------------
 # plan: one line per run, KIND|SCENARIO|WHO|FINDINGS|VERDICTS|FAULT|NOISE
 plan() {
-	local kind where who finds verdicts fault noise scenario i
-	while IFS='|' read -r kind where who finds verdicts fault; do
+	local kind where who finds verdicts fault noise scenario least i
+	while IFS='|' read -r kind where who finds verdicts fault least; do
+		[ "${least:-0}" -le "$seconds" ] || continue
 		for scenario in $where; do
 			for ((i = 0; i < runs; i++)); do
 				echo "$kind|$scenario|$who|$finds|$verdicts|$fault|"
@@ -179,7 +189,7 @@ shm_of() { [ "$1" = nodes ] && echo "$SHM/%n" || echo "$SHM/0"; }
 # start_run NUMBER SCENARIO KIND: kernels are not timed before a job is half a minute old, if not told else.
 start_run() {
 	local kernels=
-	[ ${#daemon_options[@]} = 0 ] || [[ $3 != late* && $3 != slow* && $3 != starved* && $3 != clean* ]] ||
+	$real || [[ $3 != late* && $3 != slow* && $3 != starved* && $3 != clean* ]] ||
 		kernels=always
 	NCCLINSP_KERNELS=$kernels nice -n 5 "$B/nccl-sim" --plugin "$PLUGIN" --seed "$1" --shm-dir "$(shm_of "$2")" \
 		--injected "$T/$1.injected" "$T/$1.scn" 2>"$T/$1.log" &
@@ -227,7 +237,8 @@ score() {	# NUMBER PLAN-LINE
 	local kind scenario who finds verdicts rest
 	IFS='|' read -r kind scenario who finds verdicts rest <<<"$2"
 	pids_of "$1" >"$T/pids"
-	jq -c -n --slurpfile faults "$T/$1.injected" --slurpfile pids "$T/pids" --slurpfile nodes "$T/nodes" \
+	head -n 100 "$T/$1.injected" >"$T/faults"	# the first ones of each tell all
+	jq -c -n --slurpfile faults "$T/faults" --slurpfile pids "$T/pids" --slurpfile nodes "$T/nodes" \
 		--arg kind "$kind" --arg scenario "$scenario" --argjson seed "$1" --arg rule "$who" \
 		--argjson seconds "$seconds" --argjson waited_ns "$(cat "$T/$1.waited")" \
 		--arg finds "${finds//@/|}" --arg verdicts "${verdicts//@/|}" \

@@ -28,6 +28,7 @@
 #define EXIT_HUNG	3		/* of a child: as its scenario says */
 #define START_NS	100000000	/* for inits, before model time 0 */
 #define TRUTH_LIMIT	10000		/* launches of an endless scenario */
+#define INJECTED_LIMIT	40000		/* the same, where it may be minutes to the first fault */
 #define MAX_ENV		16
 
 static pid_t children[SCENARIO_MAX_RANKS];
@@ -277,14 +278,13 @@ static bool await_children(const struct scenario *scn, struct meet *meet)
 	return ok;
 }
 
-static int sim_write_file(const char *path,
+static int sim_write_file(const char *path, uint64_t limit,
 			  int64_t (*write)(FILE *, const struct scenario *, const struct pace *,
 					   uint64_t),
 			  const struct scenario *scn, const struct pace *pace)
 {
 	FILE *f = fopen(path, "we");
-	uint64_t limit = scenario_is_endless(scn) ? TRUTH_LIMIT : UINT64_MAX;
-	int64_t r = f ? write(f, scn, pace, limit) : -errno;
+	int64_t r = f ? write(f, scn, pace, scenario_is_endless(scn) ? limit : UINT64_MAX) : -errno;
 
 	if (f && fclose(f) && r >= 0)
 		r = -errno;
@@ -296,9 +296,10 @@ static int sim_write_file(const char *path,
 static int sim_write_files(const struct sim_options *o, const struct scenario *scn,
 			   const struct pace *pace)
 {
-	int r = o->truth ? sim_write_file(o->truth, truth_write, scn, pace) : 0;
+	int r = o->truth ? sim_write_file(o->truth, TRUTH_LIMIT, truth_write, scn, pace) : 0;
 
-	return r || !o->injected ? r : sim_write_file(o->injected, injected_write, scn, pace);
+	return r || !o->injected ? r : sim_write_file(o->injected, INJECTED_LIMIT, injected_write,
+						      scn, pace);
 }
 
 /* What the processes are to have in common, before there are any. */
