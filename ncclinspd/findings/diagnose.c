@@ -212,6 +212,7 @@ static void finding_name(const struct diagnose *dg, struct finding *f)
 {
 	struct process *const *list;
 	size_t n = dg->source.processes(dg->source.arg, &list);
+
 	for (uint32_t i = 0; i < f->nranks; i++)
 		f->life.whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
 							 .world_rank = UNKNOWN_I32 };

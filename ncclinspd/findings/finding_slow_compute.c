@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Iterations of which all ranks compute longer.  The largest communicator of a job gives its
- * processes' iterations to judge/ once in 10 s, which tells whether they have changed.
+ * processes' iterations to judge/ once in 5 s, which tells whether they have changed.
  */
 #include <math.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "rows/rows.h"
 #include "util/list.h"
 
-#define WINDOW_NS	UINT64_C(10000000000)
-#define HOLD_NS		(3 * WINDOW_NS)
-#define WEEK_WINDOWS	60480.0
-#define USUAL_NS	(360 * WINDOW_NS)	/* then it is the new way of things */
+#define WINDOW_NS	UINT64_C(5000000000)
+#define HOLD_NS		(6 * WINDOW_NS)
+#define WEEK_WINDOWS	120960.0
+#define USUAL_NS	(720 * WINDOW_NS)	/* then it is the new way of things */
 #define JOBS		128
 
 struct compute_job_key {
@@ -89,8 +89,8 @@ static void compute_look_at(struct diagnose *dg, struct compute_job *job, double
 	int before = job->series.alarm;
 	bool slow = compute_judge(&job->series, h, job->rows, job->nrows, &c);
 
-	if (before <= 0)
-		job->since_ns = now_ns - cusum_onset(&job->series, 1) * WINDOW_NS;
+	if (before <= 0 && cusum_onset(&job->series, 1) <= 1)
+		job->since_ns = now_ns - WINDOW_NS;
 	if (!slow)
 		return;
 	if (now_ns - job->since_ns > USUAL_NS)
