@@ -173,6 +173,7 @@ FILENAME ~ /\.schema$/ && /^[a-z0-9_]+: / && mode == "object" {
 	by[key] = take("by")
 	like[key] = take("as")
 	only_daemon[key] = sub(/ daemon$/, "", rest)
+	in_fleet[key] = sub(/ fleet$/, "", rest)
 	null[key] = zero[key] = 0
 	if (rest ~ /\?0$/)
 		zero[key] = null[key] = sub(/\?0$/, "", rest)
@@ -820,7 +821,8 @@ FILENAME ~ /\.scd$/ && /^@metrics / {
 	if (!($2 in metrics_of))
 		fail("there are no metrics " $2)
 	for (i = 0; i < nfields[$2]; i++)
-		printf "%s*%s*\n\t%s\n", i ? "\n" : "", fields_of[$2, i],
+		printf "%s*%s*%s\n\t%s\n", i ? "\n" : "", fields_of[$2, i],
+			in_fleet[$2 SUBSEP fields_of[$2, i]] ? ", also in the fleet profile" : "",
 			in_scdoc(meaning($2 SUBSEP fields_of[$2, i]))
 	next
 }
@@ -984,8 +986,9 @@ END {
 		for (i = 0; i < nobjects; i++)
 			for (k = 0; k < nfields[objects[i]] && objects[i] in metrics_of; k++) {
 				key = objects[i] SUBSEP fields_of[objects[i], k]
-				printf "\t{ METRICS_%s, EXPOSITION_%s, %s,\n\t  %s,\n\t  %s },\n",
+				printf "\t{ METRICS_%s, EXPOSITION_%s, %s, %s,\n\t  %s,\n\t  %s },\n",
 					metrics_of[objects[i]], toupper(type[key]),
+					in_fleet[key] ? "true" : "false",
 					quoted(fields_of[objects[i], k]), quoted(plain(meaning(key))), from[key]
 			}
 	} else if (make == "json") {

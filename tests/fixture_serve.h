@@ -132,9 +132,9 @@ static inline void fx_steer_open(void)
 			 .levels = { .detail = true, .thrift = true } }, fx.now_ns), 0);
 }
 
-static inline void fx_metrics_open(void)
+static inline void fx_metrics_open(bool fleet)
 {
-	const struct metrics_config config = { .host = "node \"7\"" };
+	const struct metrics_config config = { .host = "node \"7\"", .fleet = fleet };
 	const struct metrics_source source = {
 		.processes = fx_processes, .reconstruct = fx.reconstruct,
 		.straggler = fx.straggler, .steer = fx.steer, .diagnose = fx.diagnose,
@@ -216,7 +216,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	ck_assert_int_eq(straggler_new(&fx.straggler, NULL), 0);
 	fx_diagnose_open();
 	fx_steer_open();
-	fx_metrics_open();
+	fx_metrics_open(false);
 	source = (struct serve_source){
 		.processes = fx_processes,
 		.next_foreign = fx_next_foreign,

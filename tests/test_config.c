@@ -342,7 +342,8 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 		"kernel-budget = 0.0001\nkernels = first 120s\n"
 		"kernel-cost = 8us\nstall-min = 1.5s\n"
 		"straggler-window = 2m\nmetrics-listen = :9\nmetrics-textfile = /t.prom\n"
-		"metrics-peers = yes\nmetrics-series = 300\nsnapshot-interval = 0\n"
+		"metrics-peers = yes\nmetrics-profile = fleet\nmetrics-series = 300\n"
+		"snapshot-interval = 0\n"
 		"log-level = debug\n";
 	static const char others[] =
 		"kernel-budget = 99.9999\nkernel-cost = 123ns\nstall-min = 100.000001ms\n"

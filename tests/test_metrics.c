@@ -99,7 +99,8 @@ START_TEST(operations_are_counted_with_their_labels)
 	add_op(&op);
 	collect(true, 0);
 	ck_assert(strstr(text, "\nncclinsp_ops_total{node=\"node \\\"7\\\"\",uid=\"0\",comm=\"dp\","
-			       "rank=\"0\",gpu_uuid=\"GPU-00000000-0000-0000-0000-0000000000ab\","
+			       "comm_id=\"0xd00dfeedcafe0001\",rank=\"0\","
+			       "gpu_uuid=\"GPU-00000000-0000-0000-0000-0000000000ab\","
 			       "op=\"AllReduce\"} 2\n"));
 	ck_assert_double_eq(sum_of("ncclinsp_op_bytes_total", ""), 2 * (3 << 20));
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", "size_class=\"4MiB\""), 2);
@@ -308,8 +309,16 @@ START_TEST(what_is_in_flight_has_an_age_and_a_number)
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_oldest_seconds", "rank=\"3\""), 9);
 	ck_assert_double_eq(sum_of("ncclinsp_last_sequence", "op=\"AllReduce\""), 41);
 	ck_assert_double_eq(sum_of("ncclinsp_stalled", "comm=\"dp\""), 0);
-	ck_assert(strstr(text, "comm_id=\"0xd00dfeedcafe0001\",comm_name=\"dp\",nranks=\"8\","
-			       "nnodes=\"2\"} 1\n"));
+	ck_assert(strstr(text, "\nncclinsp_comm_info{node=\"node \\\"7\\\"\",uid=\"0\","
+			       "comm=\"dp\",comm_id=\"0xd00dfeedcafe0001\",rank=\"3\","
+			       "comm_name=\"dp\",nranks=\"8\",nnodes=\"2\",pid=\"103\"} 1\n"));
+	ck_assert(strstr(text, "\nncclinsp_inflight_oldest_seconds{node=\"node \\\"7\\\"\","
+			       "uid=\"0\",comm=\"dp\",comm_id=\"0xd00dfeedcafe0001\","
+			       "rank=\"3\"} 9\n"));
+	fx.now_ns += FX_SECOND;
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert(strstr(text, "rank=\"3\",op=\"AllReduce\",state=\"not_started\"} 10\n"));
 	p->comms[0].finalize_ticks = 1;
 	metrics_look(fx.metrics, fx.now_ns);
 	collect(true, 0);
@@ -478,6 +487,140 @@ START_TEST(a_user_sees_what_is_his)
 }
 END_TEST
 
+/* ---- the fleet profile ------------------------------------------------------------ */
+
+static void fleet_open(void)
+{
+	metrics_free(fx.metrics);
+	fx_metrics_open(true);
+}
+
+/* Communicator `comm` of the process posts its operation `seq`, and one ends. */
+static void work(struct process *p, uint32_t comm, uint64_t seq)
+{
+	struct nci_ev_coll coll = {
+		.type = NCI_EV_COLL, .form = 2, .comm = (uint16_t)comm, .serial = 1,
+		.token = (uint64_t)p->id << 32 | comm << 16 | seq, .start = 1000, .stop = 1050,
+		.seq = seq, .count = 1024, .func = 1, .cont = NCI_LINE_CONT, .channels = 2,
+		.rank = p->comms[comm].rank,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&coll, .comm = &p->comms[comm] };
+	struct op op = make_op(p, comm, 4096);
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
+	op.complete = true;
+	add_op(&op);
+}
+
+/* Eight ranks with the communicators of most jobs: of all, of the node, and two across nodes. */
+static void add_node(int32_t nranks, uint32_t ncomms)
+{
+	for (int32_t rank = 0; rank < nranks; rank++) {
+		struct process *p = add_process(rank, ncomms);
+
+		p->comms[1].nnodes = 1;
+	}
+}
+
+static void node_works(uint32_t ncomms)
+{
+	for (size_t i = 0; i < fx.nprocesses; i++)
+		for (uint32_t comm = 0; comm < ncomms; comm++)
+			work(fx.processes[i], comm, 7);
+}
+
+static int lines_of(const char *name)
+{
+	size_t n = strlen(name);
+	int lines = 0;
+
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		lines += !strncmp(line, name, n) && line[n] == '{';
+	return lines;
+}
+
+START_TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs)
+{
+	fleet_open();
+	add_node(8, 4);
+	node_works(3);
+	metrics_look(fx.metrics, fx.now_ns);
+	node_works(3);
+	ck_assert_uint_le(collect(true, 0), 150);
+	ck_assert_int_eq(lines_of("ncclinsp_comm_info"), 32);
+	ck_assert_int_eq(lines_of("ncclinsp_inflight_oldest_seconds"), 32);
+	ck_assert_int_eq(lines_of("ncclinsp_last_sequence"), 24);
+	ck_assert_int_eq(lines_of("ncclinsp_op_inside_ops_total"), 16);
+	ck_assert_int_eq(lines_of("ncclinsp_op_inside_seconds_total"), 16);
+	ck_assert_int_eq(lines_of("ncclinsp_process_info"), 8);
+	ck_assert_int_eq(lines_of("ncclinsp_op_duration_seconds_bucket"), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_inside_ops_total", "comm_id="), 16);
+	ck_assert_double_eq(sum_of("ncclinsp_series_left_out", ""), 0);
+	ck_assert(strstr(text, "\nncclinsp_last_sequence{node=\"node \\\"7\\\"\",comm=\"dp\","
+			       "comm_id=\"0xd00dfeedcafe0001\",rank=\"3\",op=\"AllReduce\"} 7\n"));
+}
+END_TEST
+
+START_TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted)
+{
+	double left_out;
+
+	fleet_open();
+	add_node(8, 40);	/* before any of them is used */
+	looks(2);
+	node_works(10);
+	looks(3);
+	ck_assert_uint_le(collect(true, 0), 150);
+	ck_assert_int_eq(lines_of("ncclinsp_process_info"), 8);
+	left_out = sum_of("ncclinsp_series_left_out", "");
+	ck_assert_int_ge(lines_of("ncclinsp_last_sequence"), 27);
+	ck_assert_int_le(lines_of("ncclinsp_comm_info") - lines_of("ncclinsp_last_sequence"), 1);
+	ck_assert_double_eq(left_out, 8 * (10 * 5 - 2) - 2 * lines_of("ncclinsp_comm_info") -
+			    lines_of("ncclinsp_last_sequence") -
+			    2 * lines_of("ncclinsp_op_inside_ops_total"));
+}
+END_TEST
+
+START_TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once)
+{
+	fleet_open();
+	add_node(7, 10);
+	node_works(10);
+	looks(2);
+	for (size_t i = 0; i < 7; i++) {
+		fx.processes[i]->state = PROCESS_DIED;
+		metrics_ended(fx.metrics, fx.processes[i], fx.now_ns);
+	}
+	looks(1);
+	ck_assert_double_eq(sum_of("ncclinsp_process_exits_total", "\"unknown\""), 7);
+	add_process(31, 2)->comms[0].id = 0x77;		/* nothing says that its job is another */
+	work(fx.processes[7], 0, 3);
+	looks(2);
+	ck_assert_double_eq(sum_of("ncclinsp_last_sequence", "rank=\"31\""), 3);
+	ck_assert_double_eq(sum_of("ncclinsp_op_inside_ops_total", "rank=\"31\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_series_left_out", ""), 0);
+	ck_assert_int_eq(lines_of("ncclinsp_comm_info"), 1);	/* the other one is not used */
+	looks(60);
+	ck_assert_int_eq(lines_of("ncclinsp_comm_info"), 2);
+}
+END_TEST
+
+START_TEST(a_finding_has_room_where_all_is_taken)
+{
+	fleet_open();
+	add_node(8, 10);
+	node_works(10);
+	for (int i = 0; i < 60; i++) {
+		fx.now_ns += FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+		metrics_look(fx.metrics, fx.now_ns);
+	}
+	ck_assert_uint_le(collect(true, 0), 150);
+	ck_assert_double_eq(sum_of("ncclinsp_finding_active", "kind=\"stall\",verdict="), 9);
+	ck_assert_double_eq(sum_of("ncclinsp_finding_active", "comm=\"c1\""), -1);
+}
+END_TEST
+
 /* ---- over the socket -------------------------------------------------------------- */
 
 static char *ask(const char *accept)
@@ -524,6 +667,10 @@ int main(void)
 		FX_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room),
 		FX_TEST(a_rank_that_is_learned_later_has_its_own_row),
 		FX_TEST(a_user_sees_what_is_his),
+		FX_TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs),
+		FX_TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted),
+		FX_TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once),
+		FX_TEST(a_finding_has_room_where_all_is_taken),
 		FX_TEST(who_asks_for_openmetrics_gets_it),
 	};
 

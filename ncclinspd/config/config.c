@@ -146,7 +146,7 @@ static void config_defaults(struct config *c)
 		.auto_detail = true,
 		.auto_thrift = true,
 		.kernel_budget_ppm = BURST_BUDGET_PPM,
-		.kernels = "job",
+		.kernels = "job", .metrics_profile = "full",
 		.snapshot_interval_ns = SNAPSHOT_NS,
 		.log_level = LOG_INFO,
 		.max_segments = 1024,

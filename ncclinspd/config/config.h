@@ -68,7 +68,8 @@ struct config {
 	char metrics_textfile[PATH_MAX];	/* "": none */
 	uint64_t memory_max;
 	uint32_t max_segments;
-	uint32_t metrics_series;	/* the most there may be; 0: the default of metrics */
+	char metrics_profile[8];
+	uint32_t metrics_series;	/* the most there may be; 0: the profile's default */
 	uint32_t max_ended;
 	uint64_t keep_ns;
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */

@@ -211,10 +211,23 @@ static int set_metrics_textfile(struct config *c, const char *value)
 	return strcmp(value, "none") ? config_set_path(c->metrics_textfile, value) : 0;
 }
 
+static int set_metrics_profile(struct config *c, const char *value)
+{
+	if (strcmp(value, "fleet") && strcmp(value, "full"))
+		return -EINVAL;
+	memset(c->metrics_profile, 0, sizeof(c->metrics_profile));
+	memcpy(c->metrics_profile, value, strlen(value));
+	return 0;
+}
+
 static int set_metrics_series(struct config *c, const char *value)
 {
 	uint64_t n = 0;
 
+	if (!strcmp(value, "auto")) {
+		c->metrics_series = 0;
+		return 0;
+	}
 	for (const char *at = value; *at >= '0' && *at <= '9' && n <= METRICS_SERIES_MOST; at++)
 		n = n * 10 + (uint64_t)(*at - '0');
 	if (value[strspn(value, "0123456789")] || n < METRICS_SERIES_LEAST ||
@@ -345,8 +358,11 @@ static const struct config_row rows[] = {
 	{ "metrics-peers", 0, "YES", set_metrics_peers, "yes or no",
 	  "series of each network link, by peer", "no", false,
 	  FIELD(metrics_peers, CONFIG_SWITCH), NULL },
-	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
-	  "how many series /metrics may have", "2000", false,
+	{ "metrics-profile", 0, "PROFILE", set_metrics_profile, "full or fleet",
+	  "which series /metrics has: all, or those that thousands of nodes can afford", "full",
+	  false, FIELD(metrics_profile, CONFIG_TEXT), NULL },
+	{ "metrics-series", 0, "NUMBER", set_metrics_series, "auto, or a number from 200 to 100000",
+	  "how many series /metrics may have; auto: 2000, in the fleet profile 150", "auto", false,
 	  FIELD(metrics_series, CONFIG_COUNT), NULL },
 	{ "memory-max", 0, "BYTES", set_memory_max, "a size of 176MiB or more, as 256MiB",
 	  "how much memory to use: the oldest detail is given up to keep it", "256MiB", false,

@@ -24,6 +24,8 @@
 #include "ncclinspd/metrics/metrics_rows.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/job.h"
+#include "reader/join/inflight.h"
+#include "reader/join/ops.h"
 #include "reader/join/reconstruct.h"
 #include "util/cleanup.h"
 #include "util/list.h"
@@ -36,7 +38,8 @@
 struct metrics_comm {
 	uint64_t generation;	/* the stage's when they were looked for; 0: never */
 	int32_t rank;		/* the rank, which API v1 to v3 learn later than the rest */
-	uint32_t role, comm, member;	/* rows, or POOL_NONE */
+	uint32_t role, member;	/* rows, or POOL_NONE */
+	uint32_t within;	/* row of kind INSIDE; POOL_NONE: none is wanted either */
 	uint32_t nops;
 	uint32_t op[OPS];	/* rows, in the order of its progress */
 };
@@ -88,6 +91,7 @@ struct metrics {
 	struct metrics_config config;
 	struct metrics_source source;
 	struct metrics_rows rows;
+	uint32_t left_out;		/* series that found no room at the last look */
 	struct keyed seen;		/* by process */
 	struct keyed waited;		/* by process and communicator */
 	struct metrics_cached *cache;	/* METRICS_CACHE of them */
@@ -153,6 +157,15 @@ static bool op_is_timed(const struct op *op)
 	return op->source != TIMING_NONE && op->exec_ns != UNKNOWN_U64 && !op_is_fused(op);
 }
 
+/*
+ * Does the time inside its operations tell its ranks apart?  In the fleet profile this is for
+ * communicators of several nodes: of one node's the daemon itself judges.
+ */
+static bool comm_tells_inside(const struct metrics *m, const struct comm *comm)
+{
+	return comm->has_id && comm->nranks > 1 && !(m->rows.fleet && comm->nnodes == 1);
+}
+
 static void cached_find_rows(struct metrics *m, struct metrics_cached *c, const struct op *op,
 			     uint64_t now_ns)
 {
@@ -163,14 +176,17 @@ static void cached_find_rows(struct metrics *m, struct metrics_cached *c, const 
 	c->op = c->time = c->member = c->within = POOL_NONE;
 	if (!p || !comm)
 		return;
-	metrics_comm_labels(&l, METRICS_OP, p, comm);
-	l.op = op->func;
-	l.rank = op->rank;
-	c->op = metrics_row(&m->rows, &l, now_ns);
+	if (!m->rows.fleet) {		/* there it is made at a look, in the order of ranks */
+		metrics_comm_labels(&l, METRICS_OP, p, comm);
+		l.op = op->func;
+		l.rank = op->rank;
+		c->op = metrics_row(&m->rows, &l, now_ns);
+	}
 	c->member = metrics_member(m, p->id, now_ns);
-	if (c->inside) {
+	if (c->inside && comm_tells_inside(m, comm)) {
 		metrics_comm_labels(&l, METRICS_INSIDE, p, comm);
-		c->within = metrics_row(&m->rows, &l, now_ns);
+		c->within = m->rows.fleet ? metrics_row_known(&m->rows, &l) :
+					    metrics_row(&m->rows, &l, now_ns);
 	}
 	if (c->source == TIMING_NONE)
 		return;
@@ -329,6 +345,19 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 
 /* ---- what ranks wait for each other ----------------------------------------------------- */
 
+/* A row at a look; what has none of its own is left out. */
+static struct metrics_row *row_use(struct metrics *m, enum metrics_kind kind, uint32_t item,
+				   uint64_t now_ns)
+{
+	struct metrics_row *row = metrics_row_at(&m->rows, item);
+
+	if (!row || row->labels.uid == METRICS_NOBODY)
+		m->left_out += m->rows.cost[kind];
+	if (row)
+		row->used_ns = now_ns;
+	return row;
+}
+
 /* The growth since; what is less than before has begun anew. */
 static double counter_more(uint64_t before, uint64_t now)
 {
@@ -351,14 +380,14 @@ static void see_waiting(struct metrics *m, const struct process *p, const struct
 	w = keyed_use(&m->waited, &key, 0, &made);
 	if (!w || !memcmp(&w->sums, &now, sizeof(now)))
 		return;
-	metrics_comm_labels(&l, METRICS_RANK, p, comm);
-	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
+	metrics_comm_labels(&l, METRICS_WAITING, p, comm);
+	row = row_use(m, METRICS_WAITING, metrics_row(&m->rows, &l, now_ns), now_ns);
 	if (!row)
 		return;
-	row->v[RANK_WAIT] += counter_more(w->sums.wait_ns, now.wait_ns) * 1e-9;
-	row->v[RANK_BLAME] += counter_more(w->sums.blame_ns, now.blame_ns) * 1e-9;
-	row->v[RANK_JUDGED] += counter_more(w->sums.judged, now.judged);
-	row->v[RANK_LAST] += counter_more(w->sums.last, now.last);
+	row->v[WAITING_WAIT] += counter_more(w->sums.wait_ns, now.wait_ns) * 1e-9;
+	row->v[WAITING_BLAME] += counter_more(w->sums.blame_ns, now.blame_ns) * 1e-9;
+	row->v[WAITING_JUDGED] += counter_more(w->sums.judged, now.judged);
+	row->v[WAITING_LAST] += counter_more(w->sums.last, now.last);
 	w->sums = now;
 }
 
@@ -385,42 +414,42 @@ static uint32_t comm_find_row(struct metrics *m, enum metrics_kind kind, const s
 	return metrics_row(&m->rows, &l, now_ns);
 }
 
+/* "": not known, and no label. */
+static void row_put_fact(struct metrics_row *row, int i, const char *text)
+{
+	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
+}
+
+static void row_put_number(struct metrics_row *row, int i, int32_t number)
+{
+	row->info[i][0] = '\0';
+	if (number != UNKNOWN_I32)
+		snprintf(row->info[i], sizeof(row->info[i]), "%d", number);
+}
+
 static void comm_put_info(struct metrics *m, uint32_t item, const struct process *p,
 			  const struct comm *comm)
 {
 	struct metrics_row *row = metrics_row_at(&m->rows, item);
-	int32_t world_rank = job_world_rank(p, comm);
 
 	if (!row)
 		return;
-	snprintf(row->info[0], sizeof(row->info[0]), "0x%016llx", (unsigned long long)comm->id);
-	snprintf(row->info[1], sizeof(row->info[1]), "%s", comm->name);
-	snprintf(row->info[2], sizeof(row->info[2]), "%d", comm->nranks);
-	snprintf(row->info[3], sizeof(row->info[3]), "%d", comm->nnodes);
-	if (world_rank != UNKNOWN_I32)
-		snprintf(row->info[4], sizeof(row->info[4]), "%d", world_rank);
+	row_put_fact(row, 0, comm->name);
+	row_put_number(row, 1, comm->has_id ? comm->nranks : UNKNOWN_I32);
+	row_put_number(row, 2, comm->has_id ? comm->nnodes : UNKNOWN_I32);
+	row_put_number(row, 3, job_world_rank(p, comm));
+	row_put_number(row, 4, p->pid);
 }
 
 /* Rows that are looked for are in use: none of these goes to make room for the next. */
 static void comm_find_rows(struct metrics *m, struct metrics_comm *c, const struct process *p,
 			   const struct comm *comm, uint64_t now_ns)
 {
-	*c = (struct metrics_comm){ .rank = comm->rank, .comm = POOL_NONE };
+	*c = (struct metrics_comm){ .rank = comm->rank, .within = POOL_NONE };
 	c->role = comm_find_row(m, METRICS_ROLE, p, comm, NULL, now_ns);
 	c->member = comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns);
-	if (comm->has_id)
-		c->comm = comm_find_row(m, METRICS_COMM, p, comm, NULL, now_ns);
-	comm_put_info(m, c->comm, p, comm);
+	comm_put_info(m, c->member, p, comm);
 	c->generation = m->rows.generation;
-}
-
-static struct metrics_row *row_use(struct metrics *m, uint32_t item, uint64_t now_ns)
-{
-	struct metrics_row *row = metrics_row_at(&m->rows, item);
-
-	if (row)
-		row->used_ns = now_ns;
-	return row;
 }
 
 static struct metrics_row *comm_op_row(struct metrics *m, struct metrics_comm *c,
@@ -432,12 +461,34 @@ static struct metrics_row *comm_op_row(struct metrics *m, struct metrics_comm *c
 	uint32_t item, *place;
 
 	if (i < c->nops && c->generation == m->rows.generation)
-		return row_use(m, c->op[i], now_ns);
+		return row_use(m, METRICS_OP, c->op[i], now_ns);
 	item = comm_find_row(m, METRICS_OP, p, comm, func, now_ns);
 	place = i == c->nops ? array_add(c->op, &c->nops) : NULL;
 	if (place)
 		*place = item;
-	return metrics_row_at(&m->rows, item);
+	return row_use(m, METRICS_OP, item, now_ns);
+}
+
+/* An operation was posted of which the time inside will tell something. */
+static bool progress_tells_inside(const struct comm_progress *progress)
+{
+	const struct op_facts *facts;
+
+	for (uint32_t i = 0; i < progress->nfuncs; i++) {
+		facts = ops_facts(progress->last_seq[i].func);
+		if (facts && facts->joint)
+			return true;
+	}
+	return false;
+}
+
+/* Its row is there with 0 before the first was timed. */
+static void see_inside(struct metrics *m, struct metrics_comm *c, const struct process *p,
+		       const struct comm *comm, uint64_t now_ns)
+{
+	if (c->within == POOL_NONE || c->generation != m->rows.generation)
+		c->within = comm_find_row(m, METRICS_INSIDE, p, comm, NULL, now_ns);
+	row_use(m, METRICS_INSIDE, c->within, now_ns);
 }
 
 /* ---- what is in flight in it ------------------------------------------------------------ */
@@ -447,43 +498,56 @@ static void add_gauge(double *gauge, double value)
 	*gauge = (isnan(*gauge) ? 0 : *gauge) + value;
 }
 
-static void see_progress(struct metrics *m, struct metrics_comm *c, const struct process *p,
-			 const struct comm *comm, uint32_t index, uint64_t now_ns)
+static void oldest_put_none(struct metrics_row *row)
 {
-	struct metrics_row *row = row_use(m, c->member, now_ns), *op;
-	struct comm_progress progress;
+	row->v[RANK_OLDEST] = 0;
+	for (int i = 5; i < METRICS_INFOS; i++)
+		row_put_fact(row, i, NULL);
+}
 
-	if (!row)
+static void see_progress(struct metrics *m, struct metrics_comm *c, const struct process *p,
+			 const struct comm *comm, const struct comm_progress *progress,
+			 uint64_t now_ns)
+{
+	struct metrics_row *row = row_use(m, METRICS_RANK, c->member, now_ns), *op;
+	bool inside = comm_tells_inside(m, comm) && progress_tells_inside(progress);
+
+	if (!row) {
+		m->left_out += progress->nfuncs * m->rows.cost[METRICS_OP] +
+			       inside * m->rows.cost[METRICS_INSIDE];
 		return;
-	if (!reconstruct_progress(p, index, &progress))
-		progress.nfuncs = 0;
-	add_gauge(&row->v[RANK_INFLIGHT], progress.in_flight);
-	if (isnan(row->v[RANK_OLDEST]))
-		row->v[RANK_OLDEST] = 0;
-	for (uint32_t i = 0; i < progress.nfuncs; i++) {
-		op = comm_op_row(m, c, p, comm, &progress, i, now_ns);
-		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
-			op->v[OP_SEQUENCE] = (double)progress.last_seq[i].seq;
 	}
+	row->v[RANK_INFO] = 1;
+	add_gauge(&row->v[RANK_INFLIGHT], progress->in_flight);
+	if (isnan(row->v[RANK_OLDEST]))
+		oldest_put_none(row);
+	for (uint32_t i = 0; i < progress->nfuncs; i++) {
+		op = comm_op_row(m, c, p, comm, progress, i, now_ns);
+		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
+			op->v[OP_SEQUENCE] = (double)progress->last_seq[i].seq;
+	}
+	if (inside)
+		see_inside(m, c, p, comm, now_ns);
 }
 
 /* Facts about it, and 0 where nothing is wrong. */
 static void see_open_comm(struct metrics *m, struct metrics_comm *c, const struct process *p,
 			  const struct comm *comm, uint32_t index, uint64_t now_ns)
 {
+	struct comm_progress progress;
 	struct metrics_row *row;
 
+	reconstruct_progress(p, index, &progress);
+	if (!progress.last_op_ns && metrics_rows_are_scarce(&m->rows, now_ns))
+		return;
 	if (c->generation != m->rows.generation || c->rank != comm->rank)
 		comm_find_rows(m, c, p, comm, now_ns);
-	row = row_use(m, c->role, now_ns);
+	row = row_use(m, METRICS_ROLE, c->role, now_ns);
 	if (row) {
 		add_gauge(&row->v[ROLE_STALL], 0);
 		add_gauge(&row->v[ROLE_DESYNC], 0);
 	}
-	row = row_use(m, c->comm, now_ns);
-	if (row)
-		row->v[COMM_INFO] = 1;
-	see_progress(m, c, p, comm, index, now_ns);
+	see_progress(m, c, p, comm, &progress, now_ns);
 }
 
 /* NULL: no memory, so that they are looked for each time. */
@@ -529,7 +593,7 @@ static struct metrics_row *metrics_comm_row(struct metrics *m, const struct metr
 	const struct comm *comm = process_comm(p, (uint16_t)index);
 
 	if (seen && index < seen->ncomms && seen->comms[index].generation == m->rows.generation)
-		return row_use(m, seen->comms[index].member, now_ns);
+		return metrics_row_at(&m->rows, seen->comms[index].member);
 	if (!comm)
 		return NULL;
 	return metrics_row_at(&m->rows, comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns));
@@ -598,12 +662,6 @@ static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const s
 		row->v[MEMBER_OVERHEAD] = share;
 }
 
-/* "": not known, and no label. */
-static void facts_put_info(struct metrics_row *row, int i, const char *text)
-{
-	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
-}
-
 static void see_facts(const struct metrics *m, struct metrics_row *row, const struct process *p)
 {
 	row->v[MEMBER_INFO] = 1;
@@ -611,12 +669,13 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 		row->v[MEMBER_LEVEL] = p->level;
 		snprintf(row->info[0], sizeof(row->info[0]), "%u", p->api_version);
 	}
-	facts_put_info(row, 1, p->plugin_version);
-	facts_put_info(row, 2, job_scheduler(p));
-	facts_put_info(row, 3, job_namespace(p));
-	facts_put_info(row, 4, job_pod(p));
-	facts_put_info(row, 5, p->container);
-	facts_put_info(row, 6, p->command);
+	row_put_fact(row, 1, p->plugin_version);
+	row_put_fact(row, 2, job_scheduler(p));
+	row_put_fact(row, 3, job_namespace(p));
+	row_put_fact(row, 4, job_pod(p));
+	row_put_fact(row, 5, p->container);
+	row_put_fact(row, 6, p->command);
+	row_put_number(row, 7, p->pid);
 	if (p->steering.known && m->source.steer)
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
@@ -658,7 +717,8 @@ static void process_see_counters(struct metrics *m, const struct process *p, uin
 
 	metrics_member_labels(&l, p);
 	item = process_row(m, p, &l, now_ns);
-	row = metrics_row_at(&m->rows, item);
+	row = p->state == PROCESS_LIVE ? row_use(m, METRICS_MEMBER, item, now_ns) :
+					 metrics_row_at(&m->rows, item);
 	if (!row || !seen)
 		return;
 	seen->member = item;
@@ -703,6 +763,17 @@ static struct metrics_row *row_of_open(struct ages *a, uint32_t comm_index)
 	return a->row;
 }
 
+#define TOLD_S	10	/* an operation this old is told of by its name: it stays the same one */
+
+static void oldest_put_facts(struct metrics_row *row, const struct op *op, double age_s)
+{
+	bool told = age_s >= TOLD_S;
+
+	row_put_fact(row, 5, told ? op->func : NULL);
+	row_put_fact(row, 6, told ? inflight_op_state(inflight_state_of(op)) : NULL);
+	row_put_number(row, 7, told ? op->peer : UNKNOWN_I32);
+}
+
 static bool see_age(const struct op *op, void *arg)
 {
 	struct ages *a = arg;
@@ -713,12 +784,25 @@ static bool see_age(const struct op *op, void *arg)
 		return true;
 	row = row_of_open(a, op->comm_index);
 	age_s = (double)(a->now_ns - op->enqueued_ns) * 1e-9;
-	if (row && row->v[RANK_OLDEST] < age_s)
+	if (row && row->v[RANK_OLDEST] < age_s) {
 		row->v[RANK_OLDEST] = age_s;
+		oldest_put_facts(row, op, age_s);
+	}
 	return true;
 }
 
 /* ---- findings and links ----------------------------------------------------------------- */
+
+static void see_active(struct metrics *m, const struct finding *f)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_finding_labels(&l, f);
+	row = row_use(m, METRICS_FINDING, metrics_row(&m->rows, &l, m->look_ns), m->look_ns);
+	if (row)
+		add_gauge(&row->v[FINDING_ACTIVE], 1);
+}
 
 static bool see_finding(const struct finding *f, void *arg)
 {
@@ -729,6 +813,7 @@ static bool see_finding(const struct finding *f, void *arg)
 	if (f->life.until_ns)
 		return true;
 	m->findings[f->grade][f->kind]++;
+	see_active(m, f);
 	if (f->grade != FINDING_FOUND ||
 	    (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC))
 		return true;
@@ -747,7 +832,6 @@ static void see_links(struct metrics *m, uint64_t now_ns)
 {
 	const struct links_query query = { .windows = 1u << LINKS_60S, .all_users = true };
 
-	m->look_ns = now_ns;
 	if (m->config.peers && m->source.links)
 		links_visit(m->source.links, &query, now_ns, metrics_see_link, m);
 }
@@ -771,6 +855,8 @@ void metrics_look(struct metrics *m, uint64_t now_ns)
 	struct process *const *list;
 	size_t n = m->source.processes(m->source.arg, &list);
 
+	m->look_ns = now_ns;
+	m->left_out = 0;
 	metrics_rows_expire(&m->rows, now_ns);
 	metrics_rows_reset(&m->rows);
 	memset(m->findings, 0, sizeof(m->findings));
@@ -827,6 +913,7 @@ static void node_row_fill(const struct metrics *m, struct metrics_row *row)
 	row->v[NODE_CPU] = node_cpu_s();
 	row->v[NODE_USED] = m->rows.series;
 	row->v[NODE_LIMIT] = m->rows.limit;
+	row->v[NODE_LEFT_OUT] = m->left_out;
 	row->v[NODE_REFUSED] = (double)m->rows.refused;
 	for (int kind = 0; kind < FINDING_KIND_END; kind++) {
 		row->v[NODE_FOUND + kind] = m->findings[FINDING_FOUND][kind];

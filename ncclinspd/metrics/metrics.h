@@ -22,7 +22,8 @@
 
 #include "reader/base/model.h"
 
-#define METRICS_SERIES_DEFAULT	2000
+#define METRICS_SERIES_FULL	2000	/* the most, by profile, where nothing is said */
+#define METRICS_SERIES_FLEET	150
 #define METRICS_SERIES_LEAST	200
 #define METRICS_SERIES_MOST	100000
 
@@ -38,7 +39,8 @@ struct straggler;
 
 struct metrics_config {
 	const char *host;	/* copied */
-	uint32_t series;	/* the most there may be; 0: the default */
+	bool fleet;		/* the profile: only families for thousands of nodes, else all */
+	uint32_t series;	/* the most there may be; 0: the profile's default */
 	bool peers;		/* series of each link */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 	uint64_t seed;

@@ -28,6 +28,7 @@
  */
 #define WANTED_NS	(600 * SECOND_NS)
 #define KEEP_NS		(3600 * SECOND_NS)
+#define SCARCE_NS	(60 * SECOND_NS)	/* unused communicators wait so long for room */
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
 
 struct write_series {
@@ -39,14 +40,20 @@ struct write_series {
 struct family {
 	enum metrics_kind kind;
 	enum exposition_type type;
+	bool fleet;		/* also in that profile */
 	const char *name, *help;
 	uint32_t n;
 	const struct write_series *series;
+	/* labels that it alone has of its row: their names, and the first one's place in info[] */
+	uint32_t first_fact, nfacts;
+	const char *const *facts;
 };
 
-#define SERIES(...) \
-	sizeof((struct write_series[]){ __VA_ARGS__ }) / sizeof(struct write_series), \
-	(const struct write_series[]){ __VA_ARGS__ }
+#define MANY(all) .n = sizeof(all) / sizeof((all)[0]), .series = (all)
+#define SERIES(...) MANY(((const struct write_series[]){ __VA_ARGS__ }))
+#define FACTS(first, ...) .first_fact = (first), \
+	.nfacts = sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(const char *), \
+	.facts = (const char *const[]){ __VA_ARGS__ }
 #define ONE(value) SERIES({ value, NULL, NULL, NULL, NULL })
 #define TWO(name, v, a, w, b) SERIES({ v, name, a, NULL, NULL }, { w, name, b, NULL, NULL })
 #define STEP(i, phase, way) { MEMBER_STEP + (i), "phase", phase, "direction", way }
@@ -80,16 +87,25 @@ static const struct family families[] = {
 
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
-/* A histogram is its buckets, its sum and its count. */
-static uint32_t kind_cost(enum metrics_kind kind)
+static bool family_is_told(const struct metrics_rows *t, const struct family *f)
 {
-	uint32_t sum = 0;
+	return f->fleet || !t->fleet;
+}
 
+/* A histogram is its buckets, its sum and its count. */
+static void rows_count_costs(struct metrics_rows *t)
+{
 	for (size_t i = 0; i < FAMILIES; i++)
-		if (families[i].kind == kind)
-			sum += families[i].type == EXPOSITION_HISTOGRAM ? METRICS_BOUNDS + 3 :
-									   families[i].n;
-	return sum;
+		if (family_is_told(t, &families[i]))
+			t->cost[families[i].kind] += families[i].type == EXPOSITION_HISTOGRAM ?
+						     METRICS_BOUNDS + 3 : families[i].n;
+}
+
+/* Has what found no room a row of that kind?  One means nothing of several ranks or findings. */
+static bool kind_has_other(const struct metrics_rows *t, enum metrics_kind kind)
+{
+	return !t->fleet && kind != METRICS_NODE && kind != METRICS_FINDING &&
+	       kind != METRICS_RANK && kind != METRICS_INSIDE && kind != METRICS_WAITING;
 }
 
 static void row_reset_gauges(struct metrics_row *row)
@@ -128,9 +144,9 @@ static void row_drop(struct metrics_rows *t, struct metrics_row *row)
 	if (kind == METRICS_TIME)
 		pool_put(&t->lately, row->lately);
 	pool_list_remove(&t->table.pool, &t->kind[kind], keyed_number(row));
-	t->series -= kind_cost((enum metrics_kind)kind);
+	t->series -= t->cost[kind];
 	if (row->labels.uid != METRICS_NOBODY)
-		*user_series(t, row->labels.uid) -= kind_cost((enum metrics_kind)kind);
+		*user_series(t, row->labels.uid) -= t->cost[kind];
 	t->generation++;
 	keyed_drop(&t->table, row);
 }
@@ -180,10 +196,30 @@ static void drop_old(struct metrics_rows *t, uint64_t now_ns, uint64_t age_ns, b
 	}
 }
 
-/*
- * All rows of jobs of which the last look saw no process alive.  A job's own row, which tells
- * that, is of the lowest kind and goes last.
- */
+/* The row of the rank that it tells of, or NULL. */
+static const struct metrics_row *row_find_rank(const struct metrics_rows *t,
+					       const struct metrics_row *row)
+{
+	struct metrics_labels l = row->labels;
+
+	if (l.kind < METRICS_RANK || l.kind > METRICS_WAITING)
+		return NULL;
+	l.kind = METRICS_RANK;
+	l.op = NULL;
+	return keyed_find(&t->table, &l);
+}
+
+/* Did the last look see its job, its rank in a communicator, or the finding, no more? */
+static bool row_has_ended(const struct metrics_rows *t, const struct metrics_row *row)
+{
+	const struct metrics_row *job = row_find_job(t, row), *rank = row_find_rank(t, row);
+
+	return (job && row_is_old(job, t->looked_ns, 0)) ||
+	       (rank && row_is_old(rank, t->looked_ns, 0)) ||
+	       (row->labels.kind == METRICS_FINDING && row_is_old(row, t->looked_ns, 0));
+}
+
+/* What tells that others have ended is of a lower kind, and goes after them. */
 static void drop_ended(struct metrics_rows *t)
 {
 	for (int kind = METRICS_KIND_END; kind-- > 0;) {
@@ -191,10 +227,9 @@ static void drop_ended(struct metrics_rows *t)
 
 		for (; item != POOL_NONE; item = next) {
 			struct metrics_row *row = metrics_row_at(t, item);
-			const struct metrics_row *job = row_find_job(t, row);
 
 			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
-			if (job && row_is_old(job, t->looked_ns, 0))
+			if (row_has_ended(t, row))
 				row_drop(t, row);
 		}
 	}
@@ -259,8 +294,34 @@ static bool user_may_grow(struct metrics_rows *t, uint32_t series, uid_t uid, ui
 					     *user_series(t, uid) + series <= fair_share(t, uid));
 }
 
-static bool rows_make_room(struct metrics_rows *t, uint32_t series, uid_t uid, uint64_t now_ns)
+/*
+ * Rows of later kinds go until there is room, the last kind's newest first: the user's own, and
+ * those of users with more than a fair share.  A rank is told whole or not at all, but for its
+ * waiting.
+ */
+static void rows_displace(struct metrics_rows *t, enum metrics_kind kind, uid_t uid,
+			  uint64_t now_ns)
 {
+	int most = kind < METRICS_RANK ? (int)kind : METRICS_INSIDE;
+	uint32_t fair = fair_share(t, uid), before;
+
+	for (int later = METRICS_KIND_END; --later > most;)
+		for (uint32_t item = t->kind[later].last; item != POOL_NONE; item = before) {
+			struct metrics_row *row = metrics_row_at(t, item);
+
+			before = row->link.prev;
+			if (user_may_grow(t, t->cost[kind], uid, now_ns))
+				return;
+			if (row->labels.uid == uid || *user_series(t, row->labels.uid) > fair)
+				row_drop(t, row);
+		}
+}
+
+static bool rows_make_room(struct metrics_rows *t, enum metrics_kind kind, uid_t uid,
+			   uint64_t now_ns)
+{
+	uint32_t series = t->cost[kind];
+
 	if (user_may_grow(t, series, uid, now_ns))
 		return true;
 	if (now_ns >= t->evict_ns) {	/* not with every operation that is refused */
@@ -270,6 +331,8 @@ static bool rows_make_room(struct metrics_rows *t, uint32_t series, uid_t uid, u
 		if (!rows_have_room(t, series))
 			share_out(t, uid, now_ns);
 	}
+	if (t->fleet)
+		rows_displace(t, kind, uid, now_ns);
 	return user_may_grow(t, series, uid, now_ns);
 }
 
@@ -291,13 +354,14 @@ static struct metrics_row *row_add(struct metrics_rows *t, const struct metrics_
 			pool_put(&t->lately, lately);
 		return NULL;
 	}
+	t->generation += t->fleet;
 	row->used_ns = now_ns;
 	row->lately = lately;
 	row_reset_gauges(row);
 	pool_list_append(&t->table.pool, &t->kind[labels->kind], keyed_number(row));
-	t->series += kind_cost((enum metrics_kind)labels->kind);
+	t->series += t->cost[labels->kind];
 	if (labels->uid != METRICS_NOBODY)
-		*user_series(t, labels->uid) += kind_cost((enum metrics_kind)labels->kind);
+		*user_series(t, labels->uid) += t->cost[labels->kind];
 	return row;
 }
 
@@ -313,7 +377,9 @@ static struct metrics_row *row_other(struct metrics_rows *t, enum metrics_kind k
 
 	t->refused++;
 	t->wanting = true;
-	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
+	if (kind < METRICS_WAITING)
+		t->scarce_until_ns = now_ns + SCARCE_NS;
+	if (!kind_has_other(t, kind))
 		return NULL;
 	memset(&labels, 0, sizeof(labels));
 	labels.kind = kind;
@@ -328,7 +394,9 @@ uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels
 	enum metrics_kind kind = (enum metrics_kind)labels->kind;
 	struct metrics_row *row = keyed_find(&t->table, labels);
 
-	if (!row && rows_make_room(t, kind_cost(kind), labels->uid, now_ns))
+	if (!t->cost[kind])
+		return POOL_NONE;
+	if (!row && rows_make_room(t, kind, labels->uid, now_ns))
 		row = row_add(t, labels, now_ns);
 	if (row)
 		row->used_ns = now_ns;
@@ -388,16 +456,29 @@ void metrics_member_labels(struct metrics_labels *l, const struct process *p)
 		}
 }
 
+void metrics_finding_labels(struct metrics_labels *l, const struct finding *f)
+{
+	memset(l, 0, sizeof(*l));
+	l->kind = METRICS_FINDING;
+	l->uid = f->uid;
+	snprintf(l->job, sizeof(l->job), "%.63s", f->life.job);
+	metrics_comm_text(l->comm, f->comm_name, f->has_comm_id, f->comm_id);
+	l->comm_id = f->has_comm_id ? f->comm_id : 0;
+	l->rank = f->nranks ? f->ranks[0] : UNKNOWN_I32;
+	l->op = finding_kind_name(f->kind);
+	l->algo = f->verdict;
+	l->proto = finding_grade_name(f->grade);
+}
+
 void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 			 const struct process *p, const struct comm *comm)
 {
 	common_labels(l, kind, p);
 	metrics_comm_text(l->comm, comm->name, comm->has_id, comm->id);
-	if (kind == METRICS_COMM || kind == METRICS_INSIDE)
-		l->comm_id = comm->id;
-	if (kind != METRICS_RANK && kind != METRICS_OP && kind != METRICS_INSIDE &&
-	    kind != METRICS_PEER)
+	if (kind < METRICS_RANK || kind > METRICS_PEER)
 		return;
+	if (kind != METRICS_PEER && comm->has_id)
+		l->comm_id = comm->id;
 	l->rank = comm->rank;
 	if (comm->has_gpu)
 		memcpy(l->gpu, comm->gpu_uuid, sizeof(l->gpu));
@@ -447,18 +528,11 @@ static void labels_put_size_class(struct exposition *e, uint64_t class)
 	exposition_label(e, "size_class", class > 16 && unit == 2 ? "inf" : text);
 }
 
-static void labels_put_info(struct exposition *e, const struct metrics_row *row)
+static void labels_put_facts(struct exposition *e, const struct family *f,
+			     const struct metrics_row *row)
 {
-	static const char *const names[METRICS_KIND_END][METRICS_INFOS] = {
-		[METRICS_NODE] = { "version" },
-		[METRICS_MEMBER] = { "plugin_api", "plugin_version", "scheduler", "namespace",
-				     "pod", "container_id", "command" },
-		[METRICS_COMM] = { "comm_id", "comm_name", "nranks", "nnodes", "world_rank" },
-	};
-	const char *const *name = names[row->labels.kind];
-
-	for (int i = 0; i < METRICS_INFOS && name[i]; i++)
-		exposition_label(e, name[i], row->info[i]);
+	for (uint32_t i = 0; i < f->nfacts; i++)
+		exposition_label(e, f->facts[i], row->info[f->first_fact + i]);
 }
 
 static void labels_put_other(struct exposition *e, enum metrics_kind kind)
@@ -470,10 +544,32 @@ static void labels_put_other(struct exposition *e, enum metrics_kind kind)
 		exposition_label(e, "op", METRICS_OTHER);
 }
 
-static void labels_put(const struct metrics_rows *t, struct exposition *e,
+/*
+ * In the fleet profile the user, the job and the GPU of a rank are told once, and joined by its
+ * communicator's id.
+ */
+static bool labels_are_joined(const struct metrics_rows *t, const struct family *f,
+			      const struct metrics_labels *l)
+{
+	return t->fleet && l->comm_id && f->type != EXPOSITION_INFO &&
+	       l->kind >= METRICS_RANK && l->kind <= METRICS_WAITING;
+}
+
+static void labels_put_words(struct exposition *e, const struct metrics_labels *l)
+{
+	bool finding = l->kind == METRICS_FINDING;
+
+	exposition_label(e, finding ? "kind" : "op", l->op);
+	labels_put_size_class(e, l->size_class);
+	exposition_label(e, finding ? "verdict" : "algo", l->algo);
+	exposition_label(e, finding ? "grade" : "proto", l->proto);
+}
+
+static void labels_put(const struct metrics_rows *t, struct exposition *e, const struct family *f,
 		       const struct metrics_row *row)
 {
 	const struct metrics_labels *l = &row->labels;
+	bool joined = labels_are_joined(t, f, l);
 
 	exposition_label(e, "node", t->host);
 	if (l->kind == METRICS_NODE)
@@ -482,22 +578,22 @@ static void labels_put(const struct metrics_rows *t, struct exposition *e,
 		labels_put_other(e, (enum metrics_kind)l->kind);
 		return;
 	}
-	labels_put_number(e, "uid", l->uid);
-	exposition_label(e, "job_id", l->job);
+	if (!joined) {
+		labels_put_number(e, "uid", l->uid);
+		exposition_label(e, "job_id", l->job);
+	}
 	exposition_label(e, "comm", l->comm);
-	if (l->kind == METRICS_INSIDE)
+	if (l->comm_id)
 		labels_put_hex(e, "comm_id", l->comm_id);
 	if (l->rank != UNKNOWN_I32)
 		labels_put_number(e, "rank", l->rank);
-	labels_put_gpu(e, l->gpu);
+	if (!joined)
+		labels_put_gpu(e, l->gpu);
 	if (l->kind == METRICS_PEER) {
 		labels_put_number(e, "peer_rank", l->peer);
 		exposition_label(e, "direction", l->receives ? "receive" : "send");
 	}
-	exposition_label(e, "op", l->op);
-	labels_put_size_class(e, l->size_class);
-	exposition_label(e, "algo", l->algo);
-	exposition_label(e, "proto", l->proto);
+	labels_put_words(e, l);
 	exposition_label(e, "source", timeline_source_text((enum timing_source)l->source));
 }
 
@@ -545,9 +641,8 @@ static double row_value(const struct metrics_rows *t, const struct metrics_row *
 static void metric_row_put(const struct metrics_rows *t, struct exposition *e,
 			   const struct family *f, const struct metrics_row *row, uint64_t now_ns)
 {
-	labels_put(t, e, row);
-	if (f->type == EXPOSITION_INFO)
-		labels_put_info(e, row);
+	labels_put(t, e, f, row);
+	labels_put_facts(e, f, row);
 	if (f->type == EXPOSITION_HISTOGRAM) {
 		row_put_histogram(e, row);
 	} else {
@@ -574,7 +669,8 @@ void metrics_rows_write(const struct metrics_rows *t, struct exposition *e,
 		const struct family *f = &families[i];
 		const struct pool_list *rows = &t->kind[f->kind];
 
-		if (f->kind == METRICS_NODE && !all && f->type != EXPOSITION_INFO)
+		if (!family_is_told(t, f) ||
+		    (f->kind == METRICS_NODE && !all && f->type != EXPOSITION_INFO))
 			continue;
 		exposition_family(e, f->name, f->type, f->help);
 		if (f->kind == METRICS_NODE)
@@ -591,13 +687,14 @@ void metrics_rows_write(const struct metrics_rows *t, struct exposition *e,
 
 /* ---- life --------------------------------------------------------------------------- */
 
-/* The series that are kept free: a row of each kind. */
-static uint32_t rows_reserved(void)
+/* The series that are kept free: the node's, and a row of each kind for what found no room. */
+static uint32_t rows_reserved(const struct metrics_rows *t)
 {
-	uint32_t sum = 0;
+	uint32_t sum = t->cost[METRICS_NODE];
 
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
-		sum += kind_cost((enum metrics_kind)kind);
+		if (kind_has_other(t, (enum metrics_kind)kind))
+			sum += t->cost[kind];
 	return sum;
 }
 
@@ -608,11 +705,14 @@ int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *confi
 	snprintf(t->host, sizeof(t->host), "%s", config->host);
 	t->accounts = config->accounts;
 	t->generation = 1;
-	t->reserved = rows_reserved();
-	t->limit = config->series ? config->series : METRICS_SERIES_DEFAULT;
+	t->fleet = config->fleet;
+	rows_count_costs(t);
+	t->reserved = rows_reserved(t);
+	t->limit = config->series ? config->series :
+		   t->fleet ? METRICS_SERIES_FLEET : METRICS_SERIES_FULL;
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		pool_list_init(&t->kind[kind], offsetof(struct metrics_row, link));
-	err = pool_init(&t->lately, t->limit / kind_cost(METRICS_TIME) + 1,
+	err = pool_init(&t->lately, t->fleet ? 1 : t->limit / t->cost[METRICS_TIME] + 1,
 			sizeof(struct metrics_lately));
 	return err ? err : keyed_init(&t->table, &KEYED_CONFIG(struct metrics_row, labels, t->limit,
 				.seed = config->seed, .when_full = KEYED_REFUSE));

@@ -19,11 +19,12 @@
 	X(NODE)		/* nor these: the node itself */		\
 	X(JOB)		/* - */						\
 	X(MEMBER)	/* rank, GPU: a process */			\
+	X(FINDING)	/* comm, comm_id, rank, kind, verdict, grade */	\
 	X(ROLE)		/* comm: all communicators of that name */	\
-	X(COMM)		/* comm, comm_id */				\
-	X(RANK)		/* comm, rank, GPU */				\
-	X(OP)		/* comm, rank, GPU, op */			\
-	X(INSIDE)	/* comm, comm_id, rank, GPU */	\
+	X(RANK)		/* comm, comm_id, rank, GPU */			\
+	X(OP)		/* comm, comm_id, rank, GPU, op */		\
+	X(INSIDE)	/* comm, comm_id, rank, GPU */			\
+	X(WAITING)	/* comm, comm_id, rank, GPU */			\
 	X(PEER)		/* comm, rank, GPU, peer rank, direction */	\
 	X(TIME)		/* comm, op, size class, algorithm, protocol, source */
 
@@ -57,7 +58,7 @@ enum metrics_reason {
 
 /* The place of each value in a row of its kind. */
 enum {
-	NODE_INFO, NODE_CPU, NODE_USED, NODE_LIMIT, NODE_REFUSED,
+	NODE_INFO, NODE_CPU, NODE_USED, NODE_LIMIT, NODE_LEFT_OUT, NODE_REFUSED,
 	NODE_FOUND,		/* by kind */
 	NODE_SUSPECTED = NODE_FOUND + FINDING_KIND_END,
 	NODE_VALUES = NODE_SUSPECTED + FINDING_KIND_END,
@@ -73,11 +74,12 @@ enum {
 	MEMBER_STEP,
 	MEMBER_MOVED = MEMBER_STEP + 6,	/* sent, received */
 };
+enum { FINDING_ACTIVE };
 enum { ROLE_STALL, ROLE_DESYNC };
-enum { COMM_INFO };
-enum { RANK_WAIT, RANK_BLAME, RANK_JUDGED, RANK_LAST, RANK_INFLIGHT, RANK_OLDEST };
+enum { RANK_INFO, RANK_INFLIGHT, RANK_OLDEST };
 enum { OP_OPS, OP_BYTES, OP_SEQUENCE };
 enum { INSIDE_OPS, INSIDE_TIME };
+enum { WAITING_WAIT, WAITING_BLAME, WAITING_JUDGED, WAITING_LAST };
 enum { PEER_BYTES, PEER_RATE, PEER_LATENCY };
 enum {
 	TIME_BUCKET,		/* METRICS_BOUNDS of them, and the one for the rest */
@@ -95,7 +97,7 @@ struct metrics_labels {
 	char job[64];		/* "": not known */
 	char comm[40];
 	uint64_t comm_id;
-	name_t op, algo, proto;
+	name_t op, algo, proto;	/* of a finding its kind, verdict and grade */
 	uint64_t size_class;	/* the most bytes that belong to it; 0: not known */
 	uint32_t source;	/* enum timing_source */
 	int32_t rank;		/* UNKNOWN_I32 */
@@ -118,7 +120,7 @@ struct metrics_lately {
 	} of[2];		/* bandwidths as they were; those of ranks that waited for nobody */
 };
 
-#define METRICS_INFOS	7
+#define METRICS_INFOS	8
 struct metrics_row {
 	struct keyed_head head;
 	struct metrics_labels labels;
@@ -126,18 +128,22 @@ struct metrics_row {
 	uint64_t used_ns;
 	double v[METRICS_VALUES];	/* NaN: not known, not written */
 	uint32_t lately;	/* item of its pool, for kind TIME */
-	char info[METRICS_INFOS][128];	/* values of the info's labels, if it has an info */
+	char info[METRICS_INFOS][128];	/* values of labels that a family alone has (FACTS) */
 };
 
 struct metrics_rows {
 	char host[256];
+	bool fleet;			/* the profile: else full */
+	uint32_t cost[METRICS_KIND_END];	/* series of a row, of the profile's families */
 	const struct accounts *accounts;
 	struct keyed table;		/* by labels */
 	struct pool lately;
 	struct pool_list kind[METRICS_KIND_END];
-	uint64_t generation;		/* grows when a row goes */
+	uint64_t generation;		/* grows when a row goes, in the fleet profile also when
+					   one comes */
 	uint64_t looked_ns;		/* time of the last look that is complete; 0: none */
 	bool wanting;			/* somebody found no room */
+	uint64_t scarce_until_ns;	/* a rank found no room a moment ago: fleet profile */
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
 	struct accounts_tally of_account;	/* series */
@@ -156,12 +162,21 @@ static inline struct metrics_row *metrics_row_at(const struct metrics_rows *t, u
 int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *config);
 void metrics_rows_deinit(struct metrics_rows *t);
 
-/* Row numbers; POOL_NONE where there is no room, not even for what found none. */
+/*
+ * Row numbers; POOL_NONE where there is no room, not even for what found none, and where the
+ * profile has no family of that kind.
+ */
 uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels,
 		     uint64_t now_ns);
 
 /* The row of these labels if there is one: nothing goes for it, and it is not in use by that. */
 uint32_t metrics_row_known(const struct metrics_rows *t, const struct metrics_labels *labels);
+
+/* In the fleet profile: is there no room for what was never used? */
+static inline bool metrics_rows_are_scarce(const struct metrics_rows *t, uint64_t now_ns)
+{
+	return t->fleet && now_ns < t->scarce_until_ns;
+}
 
 /* All jobs that live have their rows in use at `now_ns`: those of others may go. */
 void metrics_rows_looked(struct metrics_rows *t, uint64_t now_ns);
@@ -172,7 +187,8 @@ void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns);
 /* All gauges and infos become unknown. */
 void metrics_rows_reset(struct metrics_rows *t);
 
-/* The labels of a process's job, of a process, of a communicator of it (not NULL). */
+/* The labels of a finding, of a process's job, of a process, of a communicator of it (not NULL). */
+void metrics_finding_labels(struct metrics_labels *l, const struct finding *f);
 void metrics_job_labels(struct metrics_labels *l, const struct process *p);
 void metrics_member_labels(struct metrics_labels *l, const struct process *p);
 void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,

@@ -55,8 +55,7 @@ name_t inflight_op_state(enum op_state state)
 	return names[state];
 }
 
-/* The state as far as its children were asked for. */
-static enum op_state op_state(const struct op *op)
+enum op_state inflight_state_of(const struct op *op)
 {
 	if (op->kernel_started > op->kernel_stopped)
 		return OP_STATE_RUNNING;
@@ -95,7 +94,7 @@ static bool inflight_add_op(const struct op *op, void *arg)
 	row->proxy_steps = op->proxy_steps;
 	row->peer = op->peer;
 	row->tag = op->tag;
-	row->state = inflight_op_state(op_state(op));
+	row->state = inflight_op_state(inflight_state_of(op));
 	if (op->enqueued_ns)
 		row->age_ns = rows->now_ns > op->enqueued_ns ? rows->now_ns - op->enqueued_ns : 0;
 	if (op->channels)

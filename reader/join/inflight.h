@@ -33,6 +33,9 @@ enum op_state {
 
 name_t inflight_op_state(enum op_state state);
 
+/* The state of an open operation, as far as its children were asked for. */
+enum op_state inflight_state_of(const struct op *op);
+
 /* One thing that has begun and not ended.  What is not known is as in model.h. */
 struct inflight {
 	const struct process *process;

@@ -144,6 +144,26 @@ as_told() { [ "$(peer ncclinsp_peer_latency_seconds)" = "$(link 60s '.fit.latenc
 check "so is its latency, or not known there either" wait_until 20 as_told
 stop_daemon
 
+# ---- the fleet profile --------------------------------------------------------------
+
+start_daemon --straggler-window 1s --metrics-profile fleet
+nice -n 10 timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/late-pauses.scn" \
+	2>>"$T/sim" &
+started+=("$!")
+JOB=$!
+check "a fleet's node tells what ranks were late by" wait_until 60 \
+	value_above ncclinsp_blame_seconds_total 'rank="1"' 0.1
+check "... who belongs to what, once" eval \
+	'[ "$(metrics | grep "^ncclinsp_[a-z_]*{" | grep -vE "_info|_process|_finding_active" | grep -c uid=)" = 0 ] &&
+	[ "$(metrics | grep -c "^ncclinsp_comm_info{.*uid=.*comm_id=.*rank=.*nranks=.*pid=")" -ge 4 ]'
+check "... where each stands" value_above ncclinsp_last_sequence 'comm_id=' 1
+check "... in 150 series" eval '[ "$(metrics | grep -vc "^#")" -le 150 ]'
+marked() { sed -n 's/^\(ncclinsp_[a-z_]*\): [a-z]* fleet .*/\1/p' "$TOP/schema/metrics.schema" | sort; }
+check "... of the families that are marked for it" eval '[ "$(families | sort)" = "$(marked)" ]'
+kill "$JOB"
+wait "$JOB" 2>/dev/null
+stop_daemon
+
 start_daemon --metrics-listen 192.0.2.1:9 --metrics-textfile "$T/none/x.prom"
 check "what cannot be is told, and no reason not to start" api_is status '.exporters |
 	map({(.kind): .}) | add | (.tcp.error | length > 0) and (.textfile.error | length > 0)'
