@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "judge/late.h"
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
@@ -377,6 +378,8 @@ static void see_waiting(struct metrics *m, const struct process *p, const struct
 
 	if (!m->source.straggler || !straggler_of(m->source.straggler, p->id, index, &now))
 		return;
+	if (m->rows.fleet && now.ops < LATE_KNOWN)
+		return;
 	w = keyed_use(&m->waited, &key, 0, &made);
 	if (!w || !memcmp(&w->sums, &now, sizeof(now)))
 		return;
@@ -469,14 +472,14 @@ static struct metrics_row *comm_op_row(struct metrics *m, struct metrics_comm *c
 	return row_use(m, METRICS_OP, item, now_ns);
 }
 
-/* An operation was posted of which the time inside will tell something. */
+/* So many operations were posted that the time inside them will tell something. */
 static bool progress_tells_inside(const struct comm_progress *progress)
 {
 	const struct op_facts *facts;
 
 	for (uint32_t i = 0; i < progress->nfuncs; i++) {
 		facts = ops_facts(progress->last_seq[i].func);
-		if (facts && facts->joint)
+		if (facts && facts->joint && progress->last_seq[i].seq >= LATE_KNOWN)
 			return true;
 	}
 	return false;
