@@ -318,7 +318,8 @@ START_TEST(what_is_in_flight_has_an_age_and_a_number)
 	fx.now_ns += FX_SECOND;
 	metrics_look(fx.metrics, fx.now_ns);
 	collect(true, 0);
-	ck_assert(strstr(text, "rank=\"3\",op=\"AllReduce\",state=\"not_started\"} 10\n"));
+	ck_assert(strstr(text, "rank=\"3\",op=\"AllReduce\",state=\"not_started\","
+			       "sequence=\"41\"} 10\n"));
 	p->comms[0].finalize_ticks = 1;
 	metrics_look(fx.metrics, fx.now_ns);
 	collect(true, 0);

@@ -11,6 +11,7 @@
 #include "ncclinspd/metrics/metrics.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -775,6 +776,9 @@ static void oldest_put_facts(struct metrics_row *row, const struct op *op, doubl
 	row_put_fact(row, 5, told ? op->func : NULL);
 	row_put_fact(row, 6, told ? inflight_op_state(inflight_state_of(op)) : NULL);
 	row_put_number(row, 7, told ? op->peer : UNKNOWN_I32);
+	row_put_fact(row, 8, NULL);
+	if (told && op->seq != UNKNOWN_U64)
+		snprintf(row->info[8], sizeof(row->info[8]), "%" PRIu64, op->seq);
 }
 
 static bool see_age(const struct op *op, void *arg)

@@ -120,7 +120,7 @@ struct metrics_lately {
 	} of[2];		/* bandwidths as they were; those of ranks that waited for nobody */
 };
 
-#define METRICS_INFOS	8
+#define METRICS_INFOS	9
 struct metrics_row {
 	struct keyed_head head;
 	struct metrics_labels labels;
