@@ -107,7 +107,7 @@ END
 
 # Times of a minute and more become units; those of a week stay.
 shrink() {
-	sed -E "s/(\[|for: |offset )([0-9]+)m/\1\2u/g; s/> 60\$/> $UNIT/" |
+	sed -E "s/(\[|for: |offset )([0-9]+)m/\1\2u/g; s/> 60\b/> $UNIT/" |
 		awk -v unit="$UNIT" '{ while (match($0, /[0-9]+u/)) $0 = substr($0, 1, RSTART - 1) \
 			substr($0, RSTART, RLENGTH - 1) * unit "s" substr($0, RSTART + RLENGTH); print }'
 }
