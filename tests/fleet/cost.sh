@@ -4,12 +4,12 @@
 # on as NODES nodes (play.awk), and a real Prometheus and a real VictoriaMetrics collect them every
 # INTERVAL seconds, TURNS times.  Figures per series, and a table of what follows for others.
 #
-#   PROFILE=fleet NODES=1000 INTERVAL=10 TURNS=50 tests/fleet/cost.sh
+#   PROFILE=fleet NODES=1000 INTERVAL=15 TURNS=32 tests/fleet/cost.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 PROFILE=${PROFILE:-fleet}
 NODES=${NODES:-1000}
-INTERVAL=${INTERVAL:-10}
-TURNS=${TURNS:-50}
+INTERVAL=${INTERVAL:-15}
+TURNS=${TURNS:-32}
 HERE=$TOP/tests/fleet
 
 say() { printf '%-44s %s\n' "$1" "$2"; }
@@ -62,6 +62,7 @@ play 0
 PLAYER=$(free_port)
 python3 -m http.server "$PLAYER" --bind 127.0.0.1 --directory "$T/nodes" >/dev/null 2>&1 &
 started+=("$!")
+player_pid=$!
 seq "$NODES" | jq -n --arg at "127.0.0.1:$PLAYER" '[inputs | {targets: [$at],
 	labels: {__metrics_path__: "/now/\(.)", instance: "node\(.)"}}]' >"$T/nodes.json"
 cat >"$T/prometheus.yml" <<-END
@@ -85,17 +86,22 @@ nice victoria-metrics -promscrape.config "$T/victoria.yml" -storageDataPath "$T/
 started+=("$!")
 victoria_pid=$!
 
-# value PORT QUERY: its one value now.
-value() {
-	curl -sf "http://127.0.0.1:$1/api/v1/query" --data-urlencode "query=$2" |
-		jq -r '.data.result[0].value[1] // 0'
-}
+# ask PORT QUERY: at the moment that all is asked about.
+ask() { curl -sf "http://127.0.0.1:$1/api/v1/query" -d "time=$MOMENT" --data-urlencode "query=$2"; }
+value() { ask "$1" "$2" | jq -r '.data.result[0].value[1] // 0'; }
 own() { curl -sf "http://127.0.0.1:$1/metrics" | awk -v name="$2" 'index($0, name) == 1 { sum += $NF }
 	END { printf "%.15g", sum }'; }
 cpu_s() { awk -v tick="$(getconf CLK_TCK)" '{ printf "%.1f", ($14 + $15) / tick }' "/proc/$1/stat"; }
 rss() { awk '/^VmRSS/ { printf "%.0f", $2 * 1024 }' "/proc/$1/status"; }
-millis() { curl -s -o /dev/null -w '%{time_total}' "http://127.0.0.1:$1/api/v1/query" \
-	--data-urlencode "query=$2" | awk '{ printf "%.0f", $1 * 1000 }'; }
+# spent PORT PID: the CPU time that the queries on stdin take, in seconds.
+spent() {
+	local before query
+	before=$(cpu_s "$2")
+	while IFS= read -r query || [ -n "$query" ]; do
+		ask "$1" "$query" >/dev/null || echo "$query fails" >&2
+	done
+	per "$(awk -v a="$before" -v b="$(cpu_s "$2")" 'BEGIN { print b - a }')" 1
+}
 
 for ((turn = 1; turn <= TURNS; turn++)); do
 	next=$((SECONDS + INTERVAL))
@@ -105,6 +111,13 @@ done
 
 # ---- what it took --------------------------------------------------------------------
 
+# All of it is asked about one moment, when nothing is collected any more.
+MOMENT=$(date +%s)
+COLLECTING=("$(cpu_s "$prometheus_pid")" "$(cpu_s "$victoria_pid")")
+kill "$player_pid"
+wait "$player_pid" 2>/dev/null
+sleep 5
+
 # Of all ranks of all nodes the ten that are inside for the shortest time, against their median.
 LATE='topk(10, quantile by (comm_id) (0.5, rate(ncclinsp_op_inside_seconds_total[5m]) /
 	(rate(ncclinsp_op_inside_ops_total[5m]) > 0)) - on (comm_id) group_right ()
@@ -112,18 +125,19 @@ LATE='topk(10, quantile by (comm_id) (0.5, rate(ncclinsp_op_inside_seconds_total
 STUCK='max by (comm_id, op) (ncclinsp_last_sequence) - min by (comm_id, op) (ncclinsp_last_sequence) > 0'
 
 per() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", b ? a / b : 0 }'; }
-engine() {	# NAME PORT PID SAMPLES
+engine() {	# NAME PORT PID SAMPLES CPU
 	say "$1: nodes that answer" "$(value "$2" 'sum(up{job="nccl"})')"
 	say "$1: samples" "$4"
-	say "$1: CPU seconds per million samples" "$(per "$(cpu_s "$3")" "$(per "$4" 1000000)")"
+	say "$1: CPU seconds per million samples" "$(per "$5" "$(per "$4" 1000000)")"
 	say "$1: memory per series, bytes" "$(per "$(rss "$3")" $((NODES * series)))"
-	say "$1: who is late over all nodes, ms" "$(millis "$2" "$LATE")"
-	say "$1: who has not come, ms" "$(millis "$2" "$STUCK")"
+	say "$1: who is late over all nodes, CPU s" "$(tr '\n' ' ' <<<"$LATE" | spent "$2" "$3")"
+	say "$1: who has not come, CPU s" "$(spent "$2" "$3" <<<"$STUCK")"
 }
 engine Prometheus "$PROMETHEUS" "$prometheus_pid" \
-	"$(own "$PROMETHEUS" prometheus_tsdb_head_samples_appended_total)"
-say "Prometheus: a turn of the rules, s" \
-	"$(own "$PROMETHEUS" prometheus_rule_group_last_duration_seconds)"
+	"$(own "$PROMETHEUS" prometheus_tsdb_head_samples_appended_total)" "${COLLECTING[0]}"
+say "Prometheus: all rules once, CPU s" \
+	"$(curl -sf "http://127.0.0.1:$PROMETHEUS/api/v1/rules" | jq -r '.data.groups[].rules[].query |
+	gsub("\n"; " ")' | spent "$PROMETHEUS" "$prometheus_pid")"
 curl -sf -X POST "http://127.0.0.1:$PROMETHEUS/api/v1/admin/tsdb/snapshot" >/dev/null ||
 	fail "Prometheus makes no snapshot"
 block=$(echo "$T"/tsdb/snapshots/*/*/)
@@ -139,7 +153,7 @@ curl -sf "http://127.0.0.1:$VICTORIA/internal/force_flush" >/dev/null
 curl -sf "http://127.0.0.1:$VICTORIA/internal/force_merge" >/dev/null
 sleep 3
 rows=$(own "$VICTORIA" 'vm_rows{type="storage/')
-engine VictoriaMetrics "$VICTORIA" "$victoria_pid" "$rows"
+engine VictoriaMetrics "$VICTORIA" "$victoria_pid" "$rows" "${COLLECTING[1]}"
 victoria_sample=$(per "$(own "$VICTORIA" 'vm_data_size_bytes{type="storage/')" "$rows")
 say "VictoriaMetrics: bytes per sample" "$victoria_sample"
 say "VictoriaMetrics: bytes of index per series" \
