@@ -592,7 +592,8 @@ static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 /* The row of the same fault that another node has found already, which then is that node's too. */
 static json_t *told_same(const struct told *t, const char *host, const json_t *f)
 {
-	static const char *const same[] = { "kind", "verdict", "grade", "severity", "job" };
+	static const char *const same[] = { "kind", "verdict", "grade", "severity", "job",
+					    "comm_name" };
 	const json_t *other;
 	json_t *row;
 	size_t i, k;
