@@ -546,7 +546,7 @@ campaign: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/campaign/campaign.sh -b $(CAMPAIGN)
 	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -s 45 -n 4 -c 0 -k '^slow stage$$')
-	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -r -s 400 -n 1 -c 1 -j 40 -k $(REAL_KINDS) -w $(REAL_JOBS))
+	@$(if $(CAMPAIGN),,B=$(abspath $(B)) tests/campaign/campaign.sh -b -r -s 340 -n 1 -c 1 -j 40 -k $(REAL_KINDS) -w $(REAL_JOBS))
 
 # ---- in a system of its own -----------------------------------------------------------
 # Packages built where only what they declare is, and in a system that systemd booted.

@@ -74,9 +74,10 @@ static const struct word words[] = {
 	{ KIND("slow_compute", "2f7be6a0c1d94b0db6c0f1a4f2e8d953"),
 	  .meaning = "All ranks of a communicator compute longer between NCCL's operations than "
 		     "they did. NCCL is not the cause.",
-	  .evidence = "The time of an iteration (lower quartile of 10 s) less the time inside "
+	  .evidence = "The time of an iteration (lower quartile of 5 s) less the time inside "
 		      "NCCL's operations, the median over the ranks of this node, against what it "
-		      "was, as of regression; of 10 % or more.",
+		      "was, as of regression; of 10 % or more, and of 2 % of an iteration of "
+		      "which it was 5 % at least.",
 	  .action = "See the GPUs' clocks (nvidia-smi -q -d PERFORMANCE), and what else changed: "
 		    "the model's own step, batches, input, neighbours." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
