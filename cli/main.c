@@ -14,6 +14,7 @@
 #include "cli/each.h"
 #include "cli/offline/hosts.h"
 #include "cli/offline/nodes.h"
+#include "cli/offline/engine.h"
 #include "cli/offline/offline.h"
 #include "cli/offline/segment.h"
 #include "cli/option.h"
@@ -132,6 +133,9 @@ static int command_run_offline(const struct command *command, struct cli *cli)
 	enum cli_exit why;
 	int code;
 
+	if (command == &commands[TOP])
+		return cli_reject("top --from takes a metrics engine's address, http://...; files "
+				  "show one moment: ncclinsp ranks --from, ncclinsp replay");
 	if (cli->window && strcmp(cli->window, "all") && command != &commands[PEERS]) {
 		fputs("ncclinsp: --window: snapshots tell of all the time only\n", stderr);
 		return CLI_USAGE;
@@ -144,6 +148,27 @@ static int command_run_offline(const struct command *command, struct cli *cli)
 	client_set_source(cli->client, offline_answer, offline);
 	code = command->run(cli);
 	offline_free(offline);
+	return code;
+}
+
+/* A metrics engine is asked anew for each sample. */
+static int command_run_on_engine(const struct command *command, struct cli *cli)
+{
+	struct offline_live live = { .ask = engine_add };
+	struct engine engine;
+	int code;
+
+	if (cli->from.count > 1)
+		return cli_reject("--from: one metrics engine at a time");
+	if (command == &commands[OPS] || command == &commands[PEERS])
+		return cli_reject("%s: a metrics engine has no such rows; ask the nodes: -H HOST",
+				  command->name);
+	engine_init(&engine, cli->from.text[0], cli->job);
+	live.arg = &engine;
+	client_set_source(cli->client, offline_live_answer, &live);
+	json_decref(offline_live_answer(&live, "/v1/status"));
+	code = engine.answers ? command->run(cli) : CLI_FAILED;
+	offline_live_deinit(&live);
 	return code;
 }
 
@@ -243,6 +268,8 @@ static int run_command(const struct command *command, struct options *opts, char
 		return command_run_remote(command, opts, argv, argc);
 	if (cli->segment)
 		return run_segment(command, cli);
+	if (cli->from.count && engine_is_url(cli->from.text[0]))
+		return command_run_on_engine(command, cli);
 	return cli->from.count ? command_run_offline(command, cli) : command->run(cli);
 }
 

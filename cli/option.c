@@ -94,8 +94,10 @@ static const struct option_row options[] = {
 	  "SECONDS",
 	  "only what began longer ago", NULL, 0, 0 },
 	{ "from", 0, OPTION_LIST, offsetof(struct options, cli.from),
-	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE),
-	  "PATH", "of snapshots, in this file or directory", NULL, 0, 0 },
+	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE) |
+	  IN(TOP),
+	  "PATH", "of snapshots, in this file or directory; or of a metrics engine, http://...",
+	  NULL, 0, 0 },
 	{ "segment", 0, OPTION_STRING, offsetof(struct options, cli.segment),
 	  IN(PS) | IN(COMMS) | IN(OPS) | IN(INFLIGHT) | IN(TAIL) | IN(TRACE), "FILE",
 	  "of one process, read from its segment without a daemon", NULL, 0, 0 },

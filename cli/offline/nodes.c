@@ -24,8 +24,7 @@ struct nodes {
 	const char *window;
 	bool tells;			/* on stderr who does not answer */
 	atomic_uint next;		/* the next to be asked */
-	struct offline *sample;		/* what they said the last time; NULL: nothing yet */
-	json_t *told;			/* targets that were answered from it */
+	struct offline_live live;
 };
 
 struct nodes *nodes_open(const struct hosts *hosts, const char *socket, const char *window,
@@ -51,8 +50,7 @@ void nodes_free(struct nodes *n)
 {
 	if (!n)
 		return;
-	offline_free(n->sample);
-	json_decref(n->told);
+	offline_live_deinit(&n->live);
 	for (uint32_t i = 0; i < n->hosts->names.n; i++)
 		client_free(n->clients[i]);
 	free(n->clients);
@@ -116,23 +114,19 @@ static void nodes_tell_silent(struct nodes *n, const struct shots *s)
 		fprintf(stderr, "ncclinsp: %s: %s\n", name, json_string_value(why));
 }
 
-static void nodes_sample(struct nodes *n)
+static void nodes_sample(void *arg, struct joint *joint)
 {
-	offline_free(n->sample);
-	json_decref(n->told);
-	n->sample = offline_new(NULL);
-	n->told = json_object();
-	nodes_ask(n, offline_joint(n->sample));
-	nodes_tell_silent(n, &offline_joint(n->sample)->shots);
-	offline_settle(n->sample);
+	struct nodes *n = arg;
+
+	nodes_ask(n, joint);
+	nodes_tell_silent(n, &joint->shots);
 }
 
 json_t *nodes_answer(void *arg, const char *target)
 {
 	struct nodes *n = arg;
 
-	if (!n->sample || json_object_get(n->told, target))
-		nodes_sample(n);
-	json_object_set_new(n->told, target, json_true());
-	return offline_answer(n->sample, target);
+	n->live.ask = nodes_sample;
+	n->live.arg = n;
+	return offline_live_answer(&n->live, target);
 }

@@ -338,3 +338,26 @@ void offline_free(struct offline *o)
 	joint_deinit(&o->joint);
 	free(o);
 }
+
+/* ---- what can be asked again ----------------------------------------------------------- */
+
+void offline_live_deinit(struct offline_live *live)
+{
+	offline_free(live->sample);
+	json_decref(live->told);
+}
+
+json_t *offline_live_answer(void *arg, const char *target)
+{
+	struct offline_live *live = arg;
+
+	if (!live->sample || json_object_get(live->told, target)) {
+		offline_live_deinit(live);
+		live->sample = offline_new(NULL);
+		live->told = json_object();
+		live->ask(live->arg, offline_joint(live->sample));
+		offline_settle(live->sample);
+	}
+	json_object_set_new(live->told, target, json_true());
+	return offline_answer(live->sample, target);
+}

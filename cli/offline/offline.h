@@ -35,4 +35,19 @@ void offline_settle(struct offline *o);
 /* A new object; NULL: files do not tell that.  `arg` is the struct offline. */
 json_t *offline_answer(void *arg, const char *target);
 
+/* What can be asked again: `ask` adds what is so now.  The rest is zeroed. */
+struct offline_live {
+	void (*ask)(void *arg, struct joint *joint);
+	void *arg;
+	struct offline *sample;	/* the last answer; NULL: nothing yet */
+	json_t *told;		/* targets that were answered from it */
+};
+
+/*
+ * A client's source, `arg` being the struct offline_live.  It is asked anew when the same is
+ * asked again: a sample is of one moment.
+ */
+json_t *offline_live_answer(void *arg, const char *target);
+void offline_live_deinit(struct offline_live *live);
+
 #endif
