@@ -234,32 +234,71 @@ START_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up)
 }
 END_TEST
 
-START_TEST(hosts_that_are_far_ahead_wait_for_64_that_are_told_in_order)
+START_TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same)
+{
+	struct stamps_told late[100], own;
+	uint64_t first = post_ahead(300);
+
+	for (uint64_t i = 0; i < 100; i++)
+		late[i] = read_ahead(first, i, i + 64, i + 64);
+	ck_assert(!stamps_settle(&s, clock, &late[0], true));
+	own = read_ahead(first, 100, 100, 100);
+	ck_assert_int_eq(stamps_judge(&s, clock, &own), STAMP_BACKWARDS);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(stamps_judge(&s, clock, &late[i]), STAMP_OVERRUN);
+}
+END_TEST
+
+/* What was told in order before one of which it is known that it is its own is so too. */
+START_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own)
 {
 	struct stamps_told told[200];
 	uint64_t first = post_ahead(200);
 
-	for (uint64_t i = 0; i < 64; i++) {
+	for (uint64_t i = 0; i < 199; i++) {
 		told[i] = read_ahead(first, i, i, i);
 		ck_assert(!stamps_settle(&s, clock, &told[0], true));
 	}
-	for (uint64_t i = 64; i < 200; i++) {
-		told[i] = read_ahead(first, i, i, i);
-		ck_assert(stamps_settle(&s, clock, &told[i - 64], true));
-		ck_assert_int_eq(stamps_judge(&s, clock, &told[i - 64]), STAMP_GOOD);
-	}
-	/* nothing was posted after it that it could be told of, nor then of those before */
+	told[199] = read_ahead(first, 199, 199, 199);
+	/* nothing was posted after it that it could be told of */
 	ck_assert(stamps_settle(&s, clock, &told[199], true));
-	ck_assert(stamps_settle(&s, clock, &told[136], true));
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(stamps_judge(&s, clock, &told[i]), STAMP_GOOD);
 }
 END_TEST
 
-START_TEST(what_nothing_was_told_after_is_not_believed)
+START_TEST(what_may_be_a_later_works_is_not_believed)
 {
 	uint64_t first = post_ahead(200);
 	struct stamps_told told = read_ahead(first, 0, 0, 0);
 
-	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_OVERRUN);
+	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
+	read_ahead(first, 1, 1, 1);
+	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
+}
+END_TEST
+
+/* One that runs for 70 us, seen to begin and end so much after it did. */
+static enum stamp_fault judge_seen(uint64_t first, uint64_t i, uint64_t begin_late,
+				   uint64_t end_late)
+{
+	struct stamps_told told = read_ahead(first, i, i, i);
+
+	told.sight.gpu_stop_ns += 30 * US;
+	told.sight.start_ns = host + i * 100 * US + begin_late;
+	told.sight.stop_ns = host + i * 100 * US + 70 * US + end_late;
+	read_ahead(first, i + 1, i + 1, i + 1);
+	return stamps_judge(&s, clock, &told);
+}
+
+START_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late)
+{
+	uint64_t first = post_ahead(200);
+
+	ck_assert_int_eq(judge_seen(first, 0, 2 * US, 2 * US), STAMP_GOOD);
+	ck_assert_int_eq(judge_seen(first, 2, 70 * US, 2 * US), STAMP_DISTRUSTED);
+	ck_assert_int_eq(judge_seen(first, 4, 900 * US, 900 * US), STAMP_DISTRUSTED);
+	ck_assert_int_eq(judge_seen(first, 6, 2 * US, 2 * US), STAMP_GOOD);
 }
 END_TEST
 
@@ -294,7 +333,7 @@ START_TEST(lost_records_may_hide_that_later_works_were_posted)
 	told.sight = kernel(host + 6400 * US).sight;
 	told.sight.launch_ns = host - 10 * US;
 	stamps_read(&s, &told);
-	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_OVERRUN);
+	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
 }
 END_TEST
 
@@ -311,8 +350,10 @@ int main(void)
 		FX_TEST(channel_whose_counters_have_drifted_is_never_believed),
 		FX_TEST(who_is_not_far_ahead_need_not_wait),
 		FX_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up),
-		FX_TEST(hosts_that_are_far_ahead_wait_for_64_that_are_told_in_order),
-		FX_TEST(what_nothing_was_told_after_is_not_believed),
+		FX_TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same),
+		FX_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own),
+		FX_TEST(what_may_be_a_later_works_is_not_believed),
+		FX_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late),
 		FX_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm),
 		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
 	};

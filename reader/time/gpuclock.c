@@ -289,6 +289,11 @@ static enum watched sight_was_watched(const struct gpuclock_sight *s)
 	return fabs(seen - ran) <= 0.2 * ran ? WATCHED : NOT_WATCHED;
 }
 
+bool gpuclock_watched(const struct gpuclock_sight *s)
+{
+	return sight_was_watched(s) == WATCHED;
+}
+
 static bool sight_is_late(struct clock_window *w, const struct gpuclock_sight *s)
 {
 	struct hull_point p;

@@ -59,6 +59,9 @@ void gpuclock_free(struct gpuclock *c);
 enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sight *s,
 				   bool trusted);
 
+/* Whether the host saw it run for as long as it ran, which was not too short a time to tell. */
+bool gpuclock_watched(const struct gpuclock_sight *s);
+
 /*
  * The bracket of a stamp's true moment on the host's clock.  False: nothing is
  * known.  *lo = 0: no launch has told how early it can have been.  `hi` is the

@@ -46,13 +46,9 @@ static bool sight_is_backwards(const struct stamps_queue *q, const struct gpuclo
 /* Marks what was not sure as a later work's.  True: there was something. */
 static bool find_lies(struct stamps_queue *q)
 {
-	uint64_t from = q->told >= RING_SLOTS ? q->told - RING_SLOTS + 1 : 1;
-
-	if (from <= q->sure)
-		from = q->sure + 1;
-	if (from > q->told)
+	if (q->sure >= q->told)
 		return false;
-	q->lies[q->nlies++ % STAMPS_LIES] = (struct stamps_range){ from, q->told };
+	q->lies[q->nlies++ % STAMPS_LIES] = (struct stamps_range){ q->sure + 1, q->told };
 	q->sure = q->told;
 	return true;
 }
@@ -263,12 +259,22 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 	if (!told->place || told->channel >= STAMPS_CHANNELS)
 		return true;
 	q = &s->channel[told->channel].queue[told->queue];
-	if (told->place <= q->sure || q->told - told->place >= RING_SLOTS)
+	if (told->place <= q->sure)
 		return true;
 	if (may_be_later(s, clock, told, all_read))
 		return false;
 	q->sure = told->place;
 	return true;
+}
+
+/* The host saw it run for as long as it ran, and no later than it sees others. */
+static bool told_is_prompt(const struct gpuclock *clock, const struct stamps_told *told)
+{
+	uint64_t lo, hi, ran = told->sight.gpu_stop_ns - told->sight.gpu_start_ns;
+
+	return clock && gpuclock_watched(&told->sight) &&
+	       gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &hi) &&
+	       told->sight.stop_ns <= hi + ran / 4;
 }
 
 static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *clock,
@@ -280,8 +286,10 @@ static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *c
 		return STAMP_GOOD;
 	if (queue_has_lied(q, told->place))
 		return STAMP_OVERRUN;
-	return stamps_settle(s, clock, told, true) || q->told > told->place ? STAMP_GOOD :
-	       STAMP_OVERRUN;
+	if (stamps_settle(s, clock, told, true) ||
+	    (q->told > told->place && told_is_prompt(clock, told)))
+		return STAMP_GOOD;
+	return STAMP_DISTRUSTED;
 }
 
 /* ---- trust --------------------------------------------------------------- */
@@ -393,7 +401,8 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 	proof = ch->proofs_left && told_is_proof(ch, clock, told);
 	fault = stamps_check_told(s, clock, told, trusted);
 	if (fault != STAMP_GOOD) {
-		channel_distrust(s, ch, fault);
+		if (fault != STAMP_DISTRUSTED)
+			channel_distrust(s, ch, fault);
 		return fault;
 	}
 	if (!trusted) {

@@ -18,13 +18,16 @@
  *   - in each of a channel's two queues (receives, and all else) stamps come in the
  *     order of execution, and never twice;
  *   - a later work's stamp can only be told once 64 later works were posted: what ended
- *     before that is its own, and so is what its queue told before that, in order;
+ *     before that is its own;
+ *   - what a queue told in order before one that is its own was its own too;
  *   - a host that comes too late catches up, and finds works' own stamps again: then
- *     its queue runs backwards, and what it told last was not true.
+ *     its queue runs backwards, and what it told since the last that is sure may be untrue.
  *
  * So where 64 later works were posted already, as by a host that is far ahead of its
- * GPU, stamps wait for what their queue tells next.  A host that stayed more than 64
- * works late for more than 64 works would be believed.
+ * GPU, stamps wait for one of which it is known, as when the host waits for its GPU.  If
+ * none comes, only those are believed whose kernels the host saw run as long as they ran
+ * and as promptly as any: how long who looks stays late nobody can say, but such a thread
+ * finds the end of a kernel with its beginning, unless it is away between the two.
  *
  * A channel that lied is not believed before it has been sane for a while; one whose
  * counters may have drifted not before it has shown that it tells its own kernels'
@@ -120,8 +123,7 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 		   const struct stamps_told *told, bool all_read);
 
 /*
- * STAMP_GOOD, or why not.  What could not be settled is good if anything was told after
- * it, in order.  `clock` may be NULL.
+ * STAMP_GOOD, or why not.  What cannot be settled is not good.  `clock` may be NULL.
  */
 enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 			      const struct stamps_told *told);
