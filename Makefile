@@ -16,6 +16,7 @@
 #   make check-report     a hundred nodes' snapshots, in time and memory
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
 #   make bench-fleet  what /metrics of a thousand nodes costs (Debian: prometheus, victoria-metrics)
+#   make check-otlp       what OpenTelemetry's descriptions make of what is pushed (npm)
 #   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
@@ -56,7 +57,7 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          $(if $(filter check,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client) \
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
          $(if $(filter bench-fleet,$(MAKECMDGOALS)),prometheus victoria-metrics) \
-         $(if $(filter check-trace,$(MAKECMDGOALS)),node=nodejs npm) \
+         $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
          $(if $(filter %aarch64,$(MAKECMDGOALS)),mmdebstrap qemu-aarch64-static=qemu-user-static \
@@ -88,7 +89,7 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 # ---- what there is -------------------------------------------------------
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
-ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
+ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics otlp levels findings keep \
 	compare find sums base) judge tables rows
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
 ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
@@ -195,8 +196,8 @@ link_one_way = set -- $(1); while [ $$\# -gt 0 ]; do room=$$1; shift; \
 
 $(DAEMON): $(B)/obj/ncclinspd/main.o $(DAEMON_LINE)
 	@echo "  LD    $@"
-	$(Q)$(call link_one_way,$(DAEMON_LINE),$(call pc,libs,$(DAEMON_LIBS)) -lm -pthread)
-	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
+	$(Q)$(call link_one_way,$(DAEMON_LINE),$(call pc,libs,$(DAEMON_LIBS)) -ldl -lm -pthread)
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -ldl -lm -pthread
 
 $(CLI): $(B)/obj/cli/main.o $(CLI_LINE)
 	@echo "  LD    $@"
@@ -470,7 +471,7 @@ $(OTHER)/$(notdir $(PLUGIN)): $(call other_objs,$(PLUGIN_OBJS)) plugin/plugin.ma
 
 $(OTHER)/ncclinspd: $(call other_objs,$(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_READER) util) $(B)/obj/shmring/consumer.o)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -ldl -lm -pthread
 
 .PHONY: other-abi
 other-abi: $(OTHER)/$(notdir $(PLUGIN)) $(OTHER)/ncclinspd
@@ -610,6 +611,13 @@ check-report: deps
 check-trace: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/trace/check.sh
+
+# ---- what is pushed, read by OpenTelemetry's own descriptions ------------------------------
+# In `make check` that part is skipped where there is no npm.
+.PHONY: check-otlp
+check-otlp: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/system/test_otlp.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk

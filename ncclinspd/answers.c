@@ -163,6 +163,7 @@ int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struc
 {
 	struct daemon *d = arg;
 
+	exports_exemplar(d, e);
 	return serve_exemplar_fill(d->serve, e, now_ns, j);
 }
 

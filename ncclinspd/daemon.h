@@ -24,6 +24,7 @@
 #include "ncclinspd/manager.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/metrics/textfile.h"
+#include "ncclinspd/otlp/otlp.h"
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
@@ -75,6 +76,7 @@ struct daemon {
 	struct serve *serve;
 	struct serve *scrape;		/* over TCP; NULL: nowhere */
 	int scrape_error;		/* why not: a negative errno */
+	struct otlp *otlp;		/* NULL: nothing is pushed */
 	struct textfile *textfile;	/* NULL: none */
 	int textfile_error;
 	struct writer_output outputs[DAEMON_OUTPUTS];	/* found at the last look */
@@ -87,7 +89,7 @@ struct daemon {
 	struct marks *marks;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
 	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
-	struct loop_timer snapshot_timer;
+	struct loop_timer snapshot_timer, otlp_timer;
 };
 
 /*
@@ -155,6 +157,14 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
 /* Once a second: are files written?  And what was found then. */
 void exports_watch(struct daemon *d, uint64_t now_ns);
 size_t exports_outputs(void *arg, const struct writer_output **list);
+
+/* Begin to push: before metrics, which tell of it.  What cannot be is told, and no failure. */
+void exports_start_otlp(struct daemon *d);
+
+/* Push a finding; an operation, if it is one to be traced; those of an exemplar. */
+void exports_finding(struct daemon *d, const struct finding *f);
+void exports_op(struct daemon *d, const struct op *op);
+void exports_exemplar(struct daemon *d, const struct exemplar *e);
 
 /* The end of a round of the loop. */
 void exports_round(struct daemon *d, uint64_t now_ns);

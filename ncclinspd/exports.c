@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures that leave the node: /metrics over TCP, by a second server that has nothing else,
- * and as a file.  Worth having, not worth failing for.
+ * and as a file; findings, operations and metrics to an OpenTelemetry collector.  Worth having,
+ * not worth failing for.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ncclinspd/daemon.h"
+#include "ncclinspd/metrics/exposition.h"
 #include "shmring/clock.h"
+#include "util/cleanup.h"
+#include "util/json.h"
 #include "util/list.h"
 
 #define CONNECTIONS	16
+#define METRICS_BYTES	(32u << 20)
 
 static void scrape_run(void *arg, uint64_t now_ns)
 {
@@ -64,6 +71,134 @@ static int textfile_open(struct daemon *d)
 	return 0;
 }
 
+/* ---- OpenTelemetry --------------------------------------------------------------------- */
+
+/* The exporter takes over what was written of it; what is not whole is not sent. */
+static void otlp_give(struct daemon *d, enum otlp_signal signal, struct json *j, uint32_t n)
+{
+	size_t bytes;
+	char *text;
+
+	if (json_error(j) || !n)
+		return;
+	text = json_steal(j, &bytes);
+	otlp_put(d->otlp, signal, text, bytes, n, clock_ns(CLOCK_REALTIME));
+}
+
+static void otlp_give_op(struct daemon *d, const struct op *op)
+{
+	CLEANUP(json_deinit) struct json j;
+
+	json_init(&j, OTLP_BYTES);
+	json_begin(&j, '[');
+	serve_put_span(d->serve, op, &j);
+	json_end(&j, ']');
+	otlp_give(d, OTLP_TRACES, &j, 1);
+}
+
+void exports_op(struct daemon *d, const struct op *op)
+{
+	if (op->has_comm_id && op->seq != UNKNOWN_U64 && otlp_traces(&d->config.otlp, op->seq) &&
+	    d->serve && otlp_wants(d->otlp, OTLP_TRACES))
+		otlp_give_op(d, op);
+}
+
+static void otlp_give_finding(struct daemon *d, const struct finding *f)
+{
+	CLEANUP(json_deinit) struct json j;
+
+	json_init(&j, OTLP_BYTES);
+	serve_put_finding(d->serve, f, &j);
+	otlp_give(d, OTLP_LOGS, &j, 1);
+}
+
+void exports_finding(struct daemon *d, const struct finding *f)
+{
+	if (d->serve && otlp_wants(d->otlp, OTLP_LOGS))
+		otlp_give_finding(d, f);
+}
+
+static void otlp_give_exemplar(struct daemon *d, const struct exemplar *e)
+{
+	CLEANUP(json_deinit) struct json j;
+	uint32_t n;
+
+	json_init(&j, OTLP_BYTES);
+	n = serve_exemplar_spans(d->serve, e, &j);
+	otlp_give(d, OTLP_TRACES, &j, n);
+}
+
+void exports_exemplar(struct daemon *d, const struct exemplar *e)
+{
+	if (otlp_wants(d->otlp, OTLP_TRACES))
+		otlp_give_exemplar(d, e);
+}
+
+static void otlp_on_timer(void *arg, uint64_t now_ns)
+{
+	CLEANUP(exposition_deinit) struct exposition e;
+	struct daemon *d = arg;
+	uint64_t interval_ns = d->config.otlp.interval_ns;
+	size_t bytes;
+	char *text;
+
+	loop_arm(d->loop, &d->otlp_timer,
+		 now_ns + (interval_ns ? interval_ns : OTLP_INTERVAL_NS));
+	exposition_init(&e, false, METRICS_BYTES);
+	metrics_write(d->metrics, &e, true, 0, now_ns);
+	if (e.error)
+		return;
+	text = exposition_steal(&e, &bytes);
+	otlp_put(d->otlp, OTLP_METRICS, text, bytes, (uint32_t)e.series,
+		 clock_ns(CLOCK_REALTIME));
+}
+
+/* A user's daemon is another instance than the node's. */
+void exports_start_otlp(struct daemon *d)
+{
+	char instance[HOST_NAME_MAX + 16];
+	const struct otlp_self self = { d->config.node_name, instance, d->started_real_ns };
+	int r;
+
+	if (!d->config.otlp.endpoint[0])
+		return;
+	snprintf(instance, sizeof(instance), "%s", d->config.node_name);
+	if (!d->config.everybody)
+		snprintf(instance, sizeof(instance), "%s:%u", d->config.node_name, geteuid());
+	r = otlp_new(&d->otlp, &d->config.otlp, &self);
+	if (r < 0)
+		log_say(LOG_WARN, "nothing is pushed otlp-endpoint=%s error=\"%s\"",
+			d->config.otlp.endpoint, strerror(-r));
+}
+
+static void otlp_start_metrics(struct daemon *d)
+{
+	d->otlp_timer = (struct loop_timer){ .fn = otlp_on_timer, .arg = d };
+	if (otlp_wants(d->otlp, OTLP_METRICS))
+		loop_arm(d->loop, &d->otlp_timer, loop_clock_ns());
+}
+
+/* One for each signal. */
+static size_t otlp_tell(const struct daemon *d, struct serve_exporter *e)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < OTLP_SIGNAL_END; i++) {
+		enum otlp_signal signal = (enum otlp_signal)i;
+		struct otlp_stats stats;
+
+		if (!otlp_wants(d->otlp, signal))
+			continue;
+		otlp_read_stats(d->otlp, signal, &stats);
+		e[n++] = (struct serve_exporter){ .kind = "otlp", .at = otlp_url(d->otlp, signal),
+						  .done = stats.sent, .failed = stats.dropped,
+						  .last_ns = stats.last_ns, .error = stats.error };
+	}
+	return n;
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
 void exports_start(struct daemon *d, const struct serve_config *config,
 		   const struct serve_source *source)
 {
@@ -77,6 +212,7 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 	if (d->textfile_error < 0)
 		log_say(LOG_WARN, "no metrics as a file metrics-textfile=%s error=\"%s\"",
 			d->config.metrics_textfile, strerror(-d->textfile_error));
+	otlp_start_metrics(d);
 }
 
 void exports_stop(struct daemon *d)
@@ -158,5 +294,5 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 		textfile_tell(d, &out[n++]);
 	if (d->snapshots && d->config.snapshot_interval_ns)
 		snapshots_tell(d, &out[n++]);
-	return n;
+	return n + otlp_tell(d, out + n);
 }

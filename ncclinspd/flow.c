@@ -87,6 +87,7 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 	metrics_op(d->metrics, op, now_ns);
 	if (!op->local_ranks)
 		flow_joint(&op, 1, 1, now_ns, d);
+	exports_op(d, op);
 	if (d->serve)
 		serve_op(d->serve, op);
 }
@@ -331,6 +332,7 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 	journal_finding(&d->journal, f);
 	if (d->blackbox)
 		blackbox_note(d->blackbox, f, now_ns);
+	exports_finding(d, f);
 	if (d->serve)
 		serve_finding(d->serve, f);
 }

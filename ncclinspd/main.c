@@ -274,6 +274,7 @@ static int metrics_start(struct daemon *d)
 		.straggler = d->straggler,
 		.steer = d->steer,
 		.diagnose = d->diagnose,
+		.otlp = d->otlp,
 	};
 
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
@@ -394,6 +395,7 @@ static int daemon_start(struct daemon *d)
 		r = diagnose_start(d, now_ns);
 	if (r == 0)
 		r = steering_start(d, now_ns);
+	exports_start_otlp(d);
 	if (r == 0)
 		r = metrics_start(d);
 	if (r == 0)
@@ -425,6 +427,7 @@ static void daemon_stop(struct daemon *d)
 	discover_free(d->discover);
 	drain_free(d->drain);
 	metrics_free(d->metrics);
+	otlp_free(d->otlp);
 	marks_free(d->marks);
 	steer_free(d->steer);
 	diagnose_free(d->diagnose);

@@ -226,6 +226,9 @@ static const struct exporter_kind {
 	  "written by the daemon's user" },
 	{ "snapshots", "files", 0,
 	  "see ncclinspd's --state-dir: it must have room, and the daemon's user may write it" },
+	{ "otlp", "records", 0,
+	  "see ncclinspd's --otlp-endpoint and the daemon's log: the collector has to be there "
+	  "and take it" },
 	{ NULL, "done", 0, "see the daemon's configuration and log" },
 };
 

@@ -147,6 +147,7 @@ static void config_defaults(struct config *c)
 		.auto_thrift = true,
 		.kernel_budget_ppm = BURST_BUDGET_PPM,
 		.kernels = "job", .metrics_profile = "full",
+		.otlp = { .compression = "gzip", .signals = "logs,traces,metrics" },
 		.snapshot_interval_ns = SNAPSHOT_NS,
 		.log_level = LOG_INFO,
 		.max_segments = 1024,

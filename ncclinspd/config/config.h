@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ncclinspd/metrics/tcp.h"
+#include "ncclinspd/otlp/otlp.h"
 #include "util/log.h"
 
 #define CONFIG_ROWS	64	/* the most rows that the table of options may have */
@@ -66,6 +67,7 @@ struct config {
 	bool metrics_peers;	/* series of each link */
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */
+	struct otlp_config otlp;
 	uint64_t memory_max;
 	uint32_t max_segments;
 	char metrics_profile[8];

@@ -23,6 +23,7 @@
 #define STALL_LEAST_NS UINT64_C(100000000)
 #define MEMORY_MOST 1e15
 #define INTERVAL_LEAST_NS UINT64_C(1000000000)
+#define OTLP_LEAST_NS UINT64_C(100000000)
 #define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
 
 /* Whole, so that configurations can be compared byte by byte. */
@@ -237,6 +238,106 @@ static int set_metrics_series(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_text(char *to, size_t room, const char *value)
+{
+	size_t n = strlen(value);
+
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return -EINVAL;
+	if (n == 0 || n >= room)
+		return -EINVAL;
+	memset(to, 0, room);
+	if (strcmp(value, "none"))
+		memcpy(to, value, n);
+	return 0;
+}
+
+static int set_otlp_endpoint(struct config *c, const char *value)
+{
+	const char *host = strstr(value, "://");
+
+	bool http = !strncmp(value, "http://", 7) || !strncmp(value, "https://", 8);
+
+	if (strcmp(value, "none") && (!http || !host[3] || strpbrk(value, "?# ")))
+		return -EINVAL;
+	return set_text(c->otlp.endpoint, sizeof(c->otlp.endpoint), value);
+}
+
+static int set_otlp_signals(struct config *c, const char *value)
+{
+	for (const char *at = value; *at; at += *at == ',') {
+		size_t n = strcspn(at, ",");
+
+		if (otlp_signal(at, n) < 0)
+			return -EINVAL;
+		at += n;
+	}
+	return set_text(c->otlp.signals, sizeof(c->otlp.signals), value);
+}
+
+static int set_otlp_headers(struct config *c, const char *value)
+{
+	if (strcmp(value, "none") && !strchr(value, '='))
+		return -EINVAL;
+	return set_text(c->otlp.headers, sizeof(c->otlp.headers), value);
+}
+
+static int set_otlp_compression(struct config *c, const char *value)
+{
+	if (strcmp(value, "none") && strcmp(value, "gzip"))
+		return -EINVAL;
+	return set_text(c->otlp.compression, sizeof(c->otlp.compression), value);
+}
+
+/* A file that the daemon reads, which several options may name. */
+static int set_input(char path[PATH_MAX], const char *value)
+{
+	if (strcmp(value, "none") && *value != '/')
+		return -EINVAL;
+	return set_text(path, PATH_MAX, value);
+}
+
+static int set_otlp_headers_file(struct config *c, const char *value)
+{
+	return set_input(c->otlp.headers_file, value);
+}
+
+static int set_otlp_certificate(struct config *c, const char *value)
+{
+	return set_input(c->otlp.certificate, value);
+}
+
+static int set_otlp_client_certificate(struct config *c, const char *value)
+{
+	return set_input(c->otlp.client_certificate, value);
+}
+
+static int set_otlp_client_key(struct config *c, const char *value)
+{
+	return set_input(c->otlp.client_key, value);
+}
+
+static int set_otlp_timeout(struct config *c, const char *value)
+{
+	return set_duration(&c->otlp.timeout_ns, value, OTLP_LEAST_NS);
+}
+
+static int set_otlp_interval(struct config *c, const char *value)
+{
+	return set_duration(&c->otlp.interval_ns, value, INTERVAL_LEAST_NS);
+}
+
+static int set_otlp_trace_every(struct config *c, const char *value)
+{
+	int64_t n;
+
+	if (text_parse_integer(value, 0, UINT32_MAX, &n))
+		return -EINVAL;
+	c->otlp.trace_every = (uint32_t)n;
+	return 0;
+}
+
 static int set_memory_max(struct config *c, const char *value)
 {
 	double bytes;
@@ -364,6 +465,40 @@ static const struct config_row rows[] = {
 	{ "metrics-series", 0, "NUMBER", set_metrics_series, "auto, or a number from 200 to 100000",
 	  "how many series /metrics may have; auto: 2000, in the fleet profile 150", "auto", false,
 	  FIELD(metrics_series, CONFIG_COUNT), NULL },
+	{ "otlp-endpoint", 0, "URL", set_otlp_endpoint, "a URL as http://192.0.2.1:4318, or none",
+	  "push to an OpenTelemetry collector there", "none", false,
+	  FIELD(otlp.endpoint, CONFIG_TEXT), NULL },
+	{ "otlp-signals", 0, "NAMES", set_otlp_signals,
+	  "some of logs, traces and metrics, with commas between", "what to push",
+	  "logs,traces,metrics", false, FIELD(otlp.signals, CONFIG_TEXT), NULL },
+	{ "otlp-headers", 0, "NAME=VALUE,...", set_otlp_headers,
+	  "NAME=VALUE with commas between, or none",
+	  "HTTP headers for the collector; everybody can see these", "none", false,
+	  FIELD(otlp.headers, CONFIG_TEXT), NULL },
+	{ "otlp-headers-file", 0, "FILE", set_otlp_headers_file,
+	  "a path that begins with /, or none",
+	  "a file of such headers, one a line: secrets", "none", false,
+	  FIELD(otlp.headers_file, CONFIG_TEXT), NULL },
+	{ "otlp-certificate", 0, "FILE", set_otlp_certificate,
+	  "a path that begins with /, or none",
+	  "certificates to trust in the collector's place; none: the system's", "none", false,
+	  FIELD(otlp.certificate, CONFIG_TEXT), NULL },
+	{ "otlp-client-certificate", 0, "FILE", set_otlp_client_certificate,
+	  "a path that begins with /, or none", "the daemon's certificate for the collector",
+	  "none", false, FIELD(otlp.client_certificate, CONFIG_TEXT), NULL },
+	{ "otlp-client-key", 0, "FILE", set_otlp_client_key,
+	  "a path that begins with /, or none", "the key of that certificate", "none", false,
+	  FIELD(otlp.client_key, CONFIG_TEXT), NULL },
+	{ "otlp-compression", 0, "KIND", set_otlp_compression, "gzip or none",
+	  "how requests are compressed: gzip or none", "gzip", false,
+	  FIELD(otlp.compression, CONFIG_TEXT), NULL },
+	{ "otlp-timeout", 0, "SECONDS", set_otlp_timeout, "a time from 100ms to 24h, as 10s",
+	  "how long a request may take", "10s", false, FIELD(otlp.timeout_ns, CONFIG_NS), NULL },
+	{ "otlp-interval", 0, "SECONDS", set_otlp_interval, "a time from 1s to 24h, as 60s",
+	  "how often metrics are pushed", "60s", false, FIELD(otlp.interval_ns, CONFIG_NS), NULL },
+	{ "otlp-trace-every", 0, "NUMBER", set_otlp_trace_every, "a number, or 0",
+	  "trace also operations whose sequence number is a multiple of it; 0: none", "0", false,
+	  FIELD(otlp.trace_every, CONFIG_COUNT), NULL },
 	{ "memory-max", 0, "BYTES", set_memory_max, "a size of 176MiB or more, as 256MiB",
 	  "how much memory to use: the oldest detail is given up to keep it", "256MiB", false,
 	  FIELD(memory_max, CONFIG_BYTES), NULL },

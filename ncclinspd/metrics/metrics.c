@@ -24,6 +24,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics_rows.h"
+#include "ncclinspd/otlp/otlp.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/job.h"
 #include "reader/join/inflight.h"
@@ -912,6 +913,19 @@ static double node_cpu_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
+static void node_see_otlp(const struct metrics *m, struct metrics_row *row)
+{
+	for (int i = 0; i < OTLP_SIGNAL_END; i++) {
+		bool wanted = otlp_wants(m->source.otlp, (enum otlp_signal)i);
+		struct otlp_stats stats = { 0 };
+
+		if (wanted)
+			otlp_read_stats(m->source.otlp, (enum otlp_signal)i, &stats);
+		row->v[NODE_PUSHED + i] = wanted ? (double)stats.sent : NAN;
+		row->v[NODE_UNPUSHED + i] = wanted ? (double)stats.dropped : NAN;
+	}
+}
+
 static void node_row_fill(const struct metrics *m, struct metrics_row *row)
 {
 	row->labels.kind = METRICS_NODE;
@@ -926,6 +940,7 @@ static void node_row_fill(const struct metrics *m, struct metrics_row *row)
 		row->v[NODE_FOUND + kind] = m->findings[FINDING_FOUND][kind];
 		row->v[NODE_SUSPECTED + kind] = m->findings[FINDING_SUSPECTED][kind];
 	}
+	node_see_otlp(m, row);
 }
 
 void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,

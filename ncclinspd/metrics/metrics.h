@@ -33,6 +33,7 @@ struct exposition;
 struct links;
 struct links_row;
 struct metrics;
+struct otlp;
 struct reconstruct;
 struct steer;
 struct straggler;
@@ -47,8 +48,8 @@ struct metrics_config {
 };
 
 /*
- * The same as in struct serve_source.  `links`, `steer`, `straggler` and `diagnose` may be
- * NULL.
+ * The same as in struct serve_source.  `links`, `steer`, `straggler`, `diagnose` and `otlp` may
+ * be NULL.
  */
 struct metrics_source {
 	void *arg;
@@ -58,6 +59,7 @@ struct metrics_source {
 	const struct straggler *straggler;
 	const struct steer *steer;
 	const struct diagnose *diagnose;
+	struct otlp *otlp;
 };
 
 /* 0 or -ENOMEM. */

@@ -81,6 +81,18 @@ static const struct write_series suspected[] = {
 #undef X
 };
 
+static const struct write_series pushed[] = {
+#define X(NAME, text) { NODE_PUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
+	OTLP_SIGNALS(X)
+#undef X
+};
+
+static const struct write_series unpushed[] = {
+#define X(NAME, text) { NODE_UNPUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
+	OTLP_SIGNALS(X)
+#undef X
+};
+
 static const struct family families[] = {
 #include "schema/families.h"
 };

@@ -11,6 +11,7 @@
 #include "ncclinspd/base/finding.h"
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
+#include "ncclinspd/otlp/otlp.h"
 #include "reader/base/accounts.h"
 #include "tables/keyed.h"
 
@@ -61,7 +62,9 @@ enum {
 	NODE_INFO, NODE_CPU, NODE_USED, NODE_LIMIT, NODE_LEFT_OUT, NODE_REFUSED,
 	NODE_FOUND,		/* by kind */
 	NODE_SUSPECTED = NODE_FOUND + FINDING_KIND_END,
-	NODE_VALUES = NODE_SUSPECTED + FINDING_KIND_END,
+	NODE_PUSHED = NODE_SUSPECTED + FINDING_KIND_END,	/* by signal, as the next */
+	NODE_UNPUSHED = NODE_PUSHED + OTLP_SIGNAL_END,
+	METRICS_VALUES = NODE_UNPUSHED + OTLP_SIGNAL_END,	/* the most that any row has */
 };
 enum { JOB_LIVE, JOB_CLEAN, JOB_UNKNOWN };
 enum {
@@ -85,9 +88,8 @@ enum {
 	TIME_BUCKET,		/* METRICS_BOUNDS of them, and the one for the rest */
 	TIME_SUM = TIME_BUCKET + METRICS_BOUNDS + 1,
 	TIME_BUSBW, TIME_WAITFREE,
-	METRICS_VALUES,		/* the most that any row has */
 };
-_Static_assert(MEMBER_MOVED + 2 <= METRICS_VALUES && NODE_VALUES + 0 <= METRICS_VALUES,
+_Static_assert(MEMBER_MOVED + 2 <= METRICS_VALUES && TIME_WAITFREE + 0 < METRICS_VALUES,
 	       "no room in a row");
 
 /* Compared and hashed as bytes: zeroed, no padding. */

@@ -79,7 +79,7 @@ struct serve_exporter {
 	int error;		/* a negative errno: why it does not work; 0: it does */
 };
 
-#define SERVE_EXPORTERS 4
+#define SERVE_EXPORTERS 7
 
 /*
  * The source of the answers.  The pointers hold for the server's life; what
@@ -177,6 +177,15 @@ int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct 
 /* An exemplar: its user's part of that, and what was under way in its window.  As above. */
 int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_ns,
 			struct json *j);
+
+/* A finding as /v1/findings has it; an operation with its times as a span's. */
+void serve_put_finding(struct serve *s, const struct finding *f, struct json *j);
+void serve_put_span(struct serve *s, const struct op *op, struct json *j);
+
+/*
+ * The spans of all ranks of an exemplar's operations, as an array of rows: how many there are.
+ */
+uint32_t serve_exemplar_spans(struct serve *s, const struct exemplar *e, struct json *j);
 
 /*
  * Something happened that a stream may tell: an operation finished; a process

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/config/config.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/oplog.h"
@@ -100,6 +101,26 @@ static uint64_t part_time_ns(const struct serve *s, const struct op *op, uint64_
 		if (p->id == op->process_id)
 			return timeline_mono(&p->clock, ticks);
 	return 0;
+}
+
+static bool op_is_placed(const struct op *op)
+{
+	return op->started_ns && op->exec_ns != UNKNOWN_U64;
+}
+
+static uint64_t op_start_ns(const struct op *op)
+{
+	return op_is_placed(op) ? op->started_ns : op_began_ns(op);
+}
+
+/* What was posted a moment ago may be a moment ahead: a tick is a time only within its bound. */
+static uint64_t op_stop_ns(const struct op *op)
+{
+	uint64_t start_ns = op_start_ns(op);
+
+	if (op_is_placed(op))
+		return start_ns + op->exec_ns;
+	return op->done_ns > start_ns ? op->done_ns : start_ns;
 }
 
 #include "schema/exemplar.h"
@@ -200,6 +221,60 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 	json_end(j, '}');
 	json_newline(j);
 	return json_error(j);
+}
+
+/* ---- for OpenTelemetry ----------------------------------------------------------------- */
+
+struct span_search {
+	const struct exemplar *exemplar;
+	struct serve *serve;
+	struct json *json;
+	uint32_t n;
+};
+
+static bool beyond_is_op(const struct exemplar_beyond *b, const struct op *op)
+{
+	bool numbered = b->seq != UNKNOWN_U64;
+
+	return b->has_comm_id && op->has_comm_id && b->comm_id == op->comm_id &&
+	       b->func == op->func && b->seq == op->seq &&
+	       (numbered || (b->rank == op->rank && b->done_ns == op->done_ns));
+}
+
+static bool span_put_if_meant(const struct op *op, void *arg)
+{
+	const struct config *config = ((struct span_search *)arg)->serve->source.config;
+	struct span_search *s = arg;
+
+	if (config && op->seq != UNKNOWN_U64 && otlp_traces(&config->otlp, op->seq))
+		return true;	/* it was pushed when it ended */
+	for (uint32_t i = 0; i < s->exemplar->nbeyond; i++)
+		if (beyond_is_op(&s->exemplar->beyond[i], op)) {
+			serve_put_span(s->serve, op, s->json);
+			s->n++;
+			break;
+		}
+	return true;
+}
+
+void serve_put_span(struct serve *s, const struct op *op, struct json *j)
+{
+	json_begin(j, '{');
+	rows_put(&s->writer, j, span_fields, op);
+	rows_put(&s->writer, j, op_fields, op);
+	json_end(j, '}');
+}
+
+uint32_t serve_exemplar_spans(struct serve *s, const struct exemplar *e, struct json *j)
+{
+	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
+	struct span_search search = { e, s, j, 0 };
+
+	query_init(&r.query);
+	json_begin(j, '[');
+	serve_visit_ops(&r, span_put_if_meant, &search);
+	json_end(j, ']');
+	return search.n;
 }
 
 /* ---- what there is ---------------------------------------------------------------------- */

@@ -118,6 +118,11 @@ static void put_jobs(const struct rows_writer *w, struct json *j, const void *ro
 
 const struct field_table finding_tables[] = { { NULL, finding_fields }, { NULL, NULL } };
 
+void serve_put_finding(struct serve *s, const struct finding *f, struct json *j)
+{
+	rows_put_object(&s->writer, j, finding_fields, f);
+}
+
 struct findings_listing {
 	const struct request *request;
 	struct json *json;
