@@ -2,7 +2,12 @@
 #include "ncclinspd/otlp/otlp_body.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/otlp/otlp_post.h"
@@ -240,6 +245,155 @@ START_TEST(waits_grow_and_end_at_little_more_than_a_minute)
 }
 END_TEST
 
+/* ---- queue and thread ---------------------------------------------------------------- */
+
+/* It takes connections until it is closed; a request has an answer, or none ever. */
+struct fx_collector {
+	pthread_t thread;
+	int fd;
+	bool answers;
+	_Atomic unsigned requests;
+};
+
+/* One request of some bytes: its end is that of its body. */
+static bool connection_read(int fd)
+{
+	char text[65536];
+	size_t n = 0, body;
+	const char *length, *end = NULL;
+	ssize_t r;
+
+	while (!end && (r = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
+		n += (size_t)r;
+		text[n] = '\0';
+		end = strstr(text, "\r\n\r\n");
+	}
+	length = end ? strstr(text, "Content-Length: ") : NULL;
+	if (!length)
+		return false;
+	body = strtoul(length + 16, NULL, 10);
+	for (n -= (size_t)(end + 4 - text); n < body; n += (size_t)r) {
+		r = read(fd, text, sizeof(text));
+		if (r <= 0)
+			return false;
+	}
+	return true;
+}
+
+static void *fx_collector_run(void *arg)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+	struct fx_collector *c = arg;
+	int fd;
+
+	while ((fd = accept(c->fd, NULL, NULL)) >= 0) {
+		while (connection_read(fd)) {
+			c->requests++;
+			if (c->answers && write(fd, answer, sizeof(answer) - 1) < 0)
+				break;
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
+static void fx_collector_open(struct fx_collector *c, struct otlp_config *config)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+
+	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(c->fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(listen(c->fd, 4), 0);
+	getsockname(c->fd, (struct sockaddr *)&at, &bytes);
+	*config = (struct otlp_config){ .signals = "logs", .compression = "gzip" };
+	snprintf(config->endpoint, sizeof(config->endpoint), "http://127.0.0.1:%u/",
+		 ntohs(at.sin_port));
+	ck_assert_int_eq(pthread_create(&c->thread, NULL, fx_collector_run, c), 0);
+}
+
+static void fx_collector_close(struct fx_collector *c)
+{
+	shutdown(c->fd, SHUT_RDWR);
+	pthread_join(c->thread, NULL);
+	close(c->fd);
+}
+
+static void fx_put(struct otlp *o, size_t bytes)
+{
+	char *text = malloc(bytes);
+
+	memset(text, ' ', bytes);
+	memcpy(text, "{}", 2);
+	otlp_put(o, OTLP_LOGS, text, bytes, 1, 7);
+}
+
+static bool fx_wait(bool done(void *arg), void *arg)
+{
+	for (int i = 0; i < 1000 && !done(arg); i++)
+		poll(NULL, 0, 10);
+	return done(arg);
+}
+
+static bool was_asked(void *arg)
+{
+	return ((struct fx_collector *)arg)->requests > 0;
+}
+
+static bool sent_all(void *arg)
+{
+	struct otlp_stats stats;
+
+	otlp_read_stats(arg, OTLP_LOGS, &stats);
+	return stats.sent == 300;
+}
+
+START_TEST(all_that_is_put_is_sent)
+{
+	struct fx_collector c = { .answers = true };
+	struct otlp_config config;
+	struct otlp_stats stats;
+	struct otlp *o;
+
+	fx_collector_open(&c, &config);
+	ck_assert_int_eq(otlp_new(&o, &config, &self), 0);
+	ck_assert(otlp_wants(o, OTLP_LOGS) && !otlp_wants(o, OTLP_TRACES));
+	for (int i = 0; i < 300; i++)
+		fx_put(o, 1000);
+	ck_assert(fx_wait(sent_all, o));
+	otlp_read_stats(o, OTLP_LOGS, &stats);
+	ck_assert_uint_eq(stats.dropped, 0);
+	ck_assert_int_eq(stats.error, 0);
+	otlp_free(o);
+	fx_collector_close(&c);
+}
+END_TEST
+
+START_TEST(where_nobody_answers_the_oldest_is_dropped_and_counted)
+{
+	struct fx_collector c = { .answers = false };
+	struct otlp_config config;
+	struct otlp_stats stats;
+	struct otlp *o;
+
+	fx_collector_open(&c, &config);
+	ck_assert_int_eq(otlp_new(&o, &config, &self), 0);
+	fx_put(o, 10);
+	ck_assert(fx_wait(was_asked, &c));
+	for (int i = 0; i < 5; i++)
+		fx_put(o, OTLP_BYTES / 2);
+	otlp_read_stats(o, OTLP_LOGS, &stats);
+	ck_assert_uint_eq(stats.dropped, 3);
+	fx_put(o, 2 * OTLP_BYTES);	/* alone it has room, however large */
+	otlp_read_stats(o, OTLP_LOGS, &stats);
+	ck_assert_uint_eq(stats.dropped, 5);
+	ck_assert_uint_eq(stats.sent, 0);
+	otlp_free(o);			/* nor does this wait for an answer for long */
+	fx_collector_close(&c);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -250,6 +404,8 @@ int main(void)
 		FX_LOOP(only_what_the_protocol_calls_retryable_is_tried_again, 0,
 			FX_COUNT(answers)),
 		FX_TEST(waits_grow_and_end_at_little_more_than_a_minute),
+		FX_TEST(all_that_is_put_is_sent),
+		FX_TEST(where_nobody_answers_the_oldest_is_dropped_and_counted),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

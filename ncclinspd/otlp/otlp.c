@@ -19,10 +19,10 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
-#define FLUSH_NS	UINT64_C(2000000000)	/* for what waits at the end */
-#define CLOSE_NS	UINT64_C(5000000000)	/* for the thread to end */
+#define FLUSH_NS	UINT64_C(2000000000)	/* the end waits so long for the queues */
+#define CLOSE_NS	UINT64_C(5000000000)	/* ... and for the thread */
 #define BODY_MAX	(64u << 20)		/* one text, however long, is no longer than that */
-#define REMIND_NS	UINT64_C(600000000000)	/* what fails is told again so often */
+#define REMIND_NS	UINT64_C(600000000000)	/* a failure that goes on is told so often */
 
 static const char *const names[OTLP_SIGNAL_END] = {
 #define X(NAME, text) [OTLP_##NAME] = text,
@@ -46,11 +46,11 @@ struct otlp_queue {
 	/* the thread's */
 	struct otlp_item item;		/* the text that is being read; NULL: none */
 	struct otlp_text text;
-	struct otlp_body body;		/* what is being sent; NULL: nothing */
+	struct otlp_body body;		/* the request under way; NULL: none */
 	uint32_t in_body;		/* its records, spans or points */
-	unsigned tries;			/* that failed since the last that did not */
+	unsigned tries;			/* failures of this body so far */
 	uint64_t due_ns;		/* not sent before */
-	uint64_t told_ns;		/* that it fails; 0: it does not */
+	uint64_t told_ns;		/* the last time its failure was told; 0: it works */
 };
 
 struct otlp {
@@ -182,9 +182,9 @@ static void queue_free_body(struct otlp_queue *q)
 /* ---- sending ----------------------------------------------------------------------------- */
 
 /* Once when it begins, from time to time while it goes on, and when it is over. */
-static void queue_tell(const struct otlp *o, int signal, const struct otlp_answer *answer)
+static void queue_tell(struct otlp *o, int signal, const struct otlp_answer *answer)
 {
-	struct otlp_queue *q = (struct otlp_queue *)&o->queue[signal];
+	struct otlp_queue *q = &o->queue[signal];
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	bool bad = answer->error || answer->rejected;
 
@@ -345,7 +345,7 @@ static void otlp_release(struct otlp *o)
 	free(o);
 }
 
-/* Without libcurl nothing is sent, ever: what is put is dropped as it comes. */
+/* Nothing is sent without libcurl, ever: each text is dropped as it comes. */
 static void otlp_refuse_all(struct otlp *o, int error, const char *why)
 {
 	log_say(LOG_ERROR, "otlp: nothing can be sent error=\"%s: %s\"", strerror(-error), why);

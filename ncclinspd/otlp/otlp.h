@@ -38,14 +38,14 @@ enum otlp_signal {
 
 /* Paths and texts: "" is none. */
 struct otlp_config {
-	char endpoint[512];	/* without the signal's path */
+	char endpoint[512];	/* the URL, but for the signal's path */
 	char signals[32];	/* names, with commas between */
 	char headers[1024];	/* NAME=VALUE, with commas between, values as in a URL */
 	char headers_file[PATH_MAX];	/* NAME=VALUE on each line, read for each request */
 	char certificate[PATH_MAX];	/* certificates to trust */
 	char client_certificate[PATH_MAX], client_key[PATH_MAX];
 	char compression[8];	/* "gzip" */
-	uint64_t timeout_ns;	/* of a request; 0: 10 s */
+	uint64_t timeout_ns;	/* the longest request; 0: OTLP_TIMEOUT_NS */
 	uint64_t interval_ns;	/* between two texts of metrics; 0: OTLP_INTERVAL_NS */
 	uint32_t trace_every;	/* operations of such sequence numbers are traced; 0: none */
 };
@@ -66,7 +66,7 @@ struct otlp_self {
 	uint64_t started_ns;	/* CLOCK_REALTIME */
 };
 
-/* In records, spans and data points. */
+/* Counts are of records, spans and data points. */
 struct otlp_stats {
 	uint64_t sent;		/* the collector has taken them */
 	uint64_t dropped;	/* refused, or no room to wait */

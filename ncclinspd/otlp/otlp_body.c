@@ -158,7 +158,6 @@ static const struct convention {
 	const char *field, *attribute;
 } conventions[] = {
 	{ "pid", "process.pid" },
-	{ "uid", "user.id" },
 };
 
 static void row_put_member(struct json *j, const char *name, const json_t *value)

@@ -33,7 +33,7 @@ otlp_write_fn otlp_write_log, otlp_write_spans, otlp_write_points;
 
 /* The form of a signal's requests and answers. */
 struct otlp_form {
-	const char *path;	/* behind the endpoint */
+	const char *path;	/* the end of the URL */
 	const char *resources, *scopes, *items;	/* the arrays within each other */
 	const char *rejected;	/* the member of an answer that counts what was not taken */
 	otlp_write_fn *write;

@@ -13,7 +13,7 @@ static const struct severity {
 } severities[] = { { "info", 9 }, { "warning", 13 }, { "critical", 18 } };
 
 /* An alarm has its own severity; what is but suspected, or over, is information. */
-static const struct severity *finding_severity(const json_t *finding)
+static const struct severity *record_severity(const json_t *finding)
 {
 	const char *name = json_string_value(json_object_get(finding, "severity"));
 	const char *grade = json_string_value(json_object_get(finding, "grade"));
@@ -27,10 +27,10 @@ static const struct severity *finding_severity(const json_t *finding)
 	return severities;
 }
 
-static void finding_put(struct json *j, const json_t *finding, uint64_t real_ns)
+static void record_put_finding(struct json *j, const json_t *finding, uint64_t real_ns)
 {
 	static const char *const but[] = { "text", NULL };
-	const struct severity *severity = finding_severity(finding);
+	const struct severity *severity = record_severity(finding);
 	const char *kind = json_string_value(json_object_get(finding, "kind"));
 	char event[64];
 
@@ -57,7 +57,7 @@ uint32_t otlp_write_log(struct json *j, struct otlp_text *t, const struct otlp_s
 
 	(void)self;
 	if (finding)
-		finding_put(j, finding, t->real_ns);
+		record_put_finding(j, finding, t->real_ns);
 	json_decref(finding);
 	t->at = t->bytes;
 	return finding != NULL;

@@ -44,7 +44,7 @@ struct otlp_post {
 	} call;
 };
 
-/* What a request is about while it runs. */
+/* A request while it runs, with the beginning of its answer. */
 struct post_run {
 	bool (*stop)(void *arg);
 	void *arg;

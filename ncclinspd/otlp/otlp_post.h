@@ -7,9 +7,9 @@
 #include "ncclinspd/otlp/otlp.h"
 
 enum otlp_outcome {
-	OTLP_TAKEN,		/* but for what the answer says was rejected */
+	OTLP_TAKEN,		/* all but the items that the answer says were rejected */
 	OTLP_AGAIN,		/* later: nobody there, too busy, or no answer */
-	OTLP_REFUSED,		/* for good: the next try would end the same */
+	OTLP_REFUSED,		/* once for all: the next try would end the same */
 };
 
 struct otlp_answer {
@@ -17,7 +17,7 @@ struct otlp_answer {
 	int error;		/* a negative errno; 0: all is well */
 	uint64_t wait_ns;	/* before the next try, as it says; 0: it does not say */
 	uint64_t rejected;	/* items that it did not take of what it has taken */
-	char why[256];		/* for people; "": nothing to tell */
+	char why[256];		/* the reason, as people read it; "": none */
 };
 
 struct otlp_body {
