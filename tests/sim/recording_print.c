@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording as text.  Events are called by the order of their starts, so that
- * two recordings of the same calls differ in times alone.
+ * A recording as text.  Events are called by the order of their starts, threads by that of
+ * their first calls, so that two recordings of the same calls differ in times alone.
  */
 #include "tests/sim/recording.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- forms of fields ---- */
@@ -179,12 +180,17 @@ void recording_print(const struct recording *rec, FILE *to)
 		[RECORDING_FINALIZE] = { "finalize", print_finalize },
 	};
 
-	for (int i = 0; i < rec->ncalls; i++) {
+	int *thread = calloc((size_t)rec->nthreads + 1, sizeof(*thread)), threads = 0;
+
+	for (int i = 0; thread && i < rec->ncalls; i++) {
 		const struct recording_call *call = &rec->call[i];
 
-		fprintf(to, "%.3f T%d %s", (double)call->at_ns / 1e3, call->thread,
+		if (!thread[call->thread])
+			thread[call->thread] = ++threads;
+		fprintf(to, "%.3f T%d %s", (double)call->at_ns / 1e3, thread[call->thread],
 			verbs[call->verb].name);
 		verbs[call->verb].print(to, rec, call);
 		putc('\n', to);
 	}
+	free(thread);
 }
