@@ -21,7 +21,6 @@
 
 #define TURNS	3
 #define AFTERWARDS	100	/* operations, to see whether they are believed */
-#define LIMIT_S	45	/* a program that hangs must not keep its machine busy */
 #define HELD_US	60000000	/* longer than that: a kernel that does not end by itself */
 #define ORDINARY_US	40
 
@@ -356,7 +355,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (int i = 5; i < argc && !status; i++) {
-		alarm(LIMIT_S);
+		alarm(JOB_LIMIT_S);
 		status = run(&job, argv[i]);
 	}
 	fclose(job.truth);

@@ -71,6 +71,7 @@ static void (*const forms[])(struct world *w, int local) = {
 /* Neither kernels nor transfers are to pile up, nor is it to be over too soon. */
 static void rest(struct world *w, int i)
 {
+	alarm(JOB_LIMIT_S);		/* it comes on, however slow its machine is */
 	if (i % REST_EVERY)
 		return;
 	world_wait(w);
@@ -99,8 +100,10 @@ static void wait_until_seen(const struct job *job)
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/seen", job->directory);
-	for (int i = 0; i < SEEN_LOOKS && access(path, F_OK); i++)
+	for (int i = 0; i < SEEN_LOOKS && access(path, F_OK); i++) {
+		alarm(JOB_LIMIT_S);	/* of its end, which follows */
 		usleep(SEEN_US);
+	}
 }
 
 /* ---- programs -------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@
 enum world_func { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, FUNCS };
 
 /* What this process is: local ranks first .. first + local - 1 of so many. */
+#define JOB_LIMIT_S	45	/* a program that hangs must not keep its machine busy */
+
 struct job {
 	int ranks;
 	int first;
