@@ -207,6 +207,30 @@ inside systemctl restart ncclinspd
 check "without it there is none again" no_tcp
 check "the job is seen by the daemon that has none" wait_until 30 sees_jobs alice 4
 
+# ---- to a collector -----------------------------------------------------------------
+
+# It runs on this side, in the system's network.
+mkdir "$T/collector"
+nsenter -t "$LEADER" -n python3 "$TOP/tests/otlp/collector.py" "$T/collector" 4318 &
+started+=("$!")
+pushed() { ls "$T/collector"/*.metrics.json; }
+DROP_IN=/etc/systemd/system/ncclinspd.service.d/otlp.conf
+conf 'otlp-endpoint = http://localhost:4318\notlp-interval = 1s\n'
+inside systemctl restart ncclinspd
+check "a URL alone gives nobody a network" sh -c 'sleep 5; ! "$@"' sh ls "$T/collector/requests"
+cp "$TOP/deploy/systemd/otlp.conf" "$ROOT/root/deploy"
+inside install -D -m 644 /root/deploy/otlp.conf $DROP_IN
+inside systemctl daemon-reload
+inside systemctl restart ncclinspd
+check "with the drop-in that comes along, a collector gets metrics" wait_until 30 pushed
+check "the socket answers then, too" wait_until 30 sees_jobs alice 4
+check "nothing that pushing takes is refused" is NRestarts 0
+inside rm $DROP_IN
+conf ''
+inside systemctl daemon-reload
+inside systemctl restart ncclinspd
+check "the job is seen by the daemon that pushes nothing" wait_until 30 sees_jobs alice 4
+
 inside kill -STOP "$(main_pid)"
 restarted() { [ "$(prop NRestarts)" = 1 ] && is ActiveState active; }
 check "one that hangs is replaced" wait_until 60 restarted
