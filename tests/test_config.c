@@ -133,6 +133,15 @@ static const struct {
 	{ "socket =", "1: socket is a path of at most 107 bytes, not \"\"" },
 	{ "stal-min = 5s", "1: there is no \"stal-min\"; is it stall-min?" },
 	{ "Log_Level = info", "1: there is no \"Log_Level\"; is it log-level?" },
+	{ "otlp-endpoint = collector:4318",
+	  "1: otlp-endpoint is a URL as http://192.0.2.1:4318, or none, not \"collector:4318\"" },
+	{ "otlp-endpoint = https://",
+	  "1: otlp-endpoint is a URL as http://192.0.2.1:4318, or none, not \"https://\"" },
+	{ "otlp-signals = logs, traces", "1: otlp-signals is some of logs, traces and metrics, "
+	  "with commas between, not \"logs, traces\"" },
+	{ "otlp-certificate = ca.pem",
+	  "1: otlp-certificate is a path that begins with /, or none, not \"ca.pem\"" },
+	{ "otlp-compression = zstd", "1: otlp-compression is gzip or none, not \"zstd\"" },
 	{ "colour = red", "1: there is no \"colour\"; ncclinspd.conf(5) has what there is" },
 	{ "foreground = yes", "1: foreground is for the command line only" },
 	{ "help", "1: a line is NAME = VALUE, not \"help\"" },
@@ -342,6 +351,11 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 		"kernel-budget = 0.0001\nkernels = first 120s\n"
 		"kernel-cost = 8us\nstall-min = 1.5s\n"
 		"straggler-window = 2m\nmetrics-listen = :9\nmetrics-textfile = /t.prom\n"
+		"otlp-endpoint = https://n1:4318/x\notlp-signals = logs,metrics\n"
+		"otlp-headers = a=b,c=d%20e\notlp-headers-file = /h\notlp-certificate = /ca\n"
+		"otlp-client-certificate = /both\notlp-client-key = /both\n"
+		"otlp-compression = none\notlp-timeout = 1500ms\notlp-interval = 2m\n"
+		"otlp-trace-every = 1000\n"
 		"metrics-peers = yes\nmetrics-profile = fleet\nmetrics-series = 300\n"
 		"snapshot-interval = 0\n"
 		"log-level = debug\n";

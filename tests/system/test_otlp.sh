@@ -157,6 +157,43 @@ answers "endless"
 check "an answer without an end holds nothing up" wait_until 60 exporter metrics '.error == "Bad message"'
 stop_daemon
 
+# ---- two nodes ---------------------------------------------------------------------------
+
+fresh
+answers "ok"
+cat >"$T/nodes.scn" <<-END
+	nodes 2
+	processes 2
+	comm world ranks 0-3 channels 2
+	late rank 3 by 20ms
+	loop 200
+		compute 5ms
+		AllReduce world 1Mi float32
+	end
+END
+mkdir -p "$SHM/0" "$SHM/1"
+for node in 0 1; do
+	"$B/ncclinspd" --foreground --node-name "node$node" --socket "$T/$node.sock" --control "$T/$node.control" \
+		--shm-dir "$SHM/$node" --state-dir "$T/state$node" --containers no --auto-thrift no \
+		--otlp-endpoint "http://127.0.0.1:$PORT" --otlp-signals traces --otlp-trace-every 50 2>>"$T/daemon$node.log" &
+	started+=("$!")
+done
+wait_until 30 test -S "$T/0.sock" -a -S "$T/1.sock"
+NCCLINSP_SHM_DIR='' nice -n 10 timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" --shm-dir "$SHM/%n" \
+	"$T/nodes.scn" 2>>"$T/sim" &
+started+=("$!")
+# The rank that came last began last, and all of them ended together.
+meet() {
+	cat "$C"/*.traces.json | jq -s -e '[.[].resourceSpans[] |
+		(.resource.attributes[] | select(.key == "host.name").value.stringValue) as $host |
+		.scopeSpans[].spans[] | {traceId, $host, start: .startTimeUnixNano,
+			rank: (.attributes[] | select(.key == "nccl.rank").value.intValue)}] | group_by(.traceId) |
+		length >= 2 and all(.[]; (map([.host, .rank]) | unique) ==
+			[["node0", "0"], ["node0", "1"], ["node1", "2"], ["node1", "3"]] and
+			(max_by(.start).rank == "3"))'
+}
+check "ranks of two nodes meet in the traces of their operations, the late one last" wait_until 60 meet
+
 # ---- only where and what is wanted -----------------------------------------------------------
 
 fresh
