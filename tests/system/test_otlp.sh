@@ -91,7 +91,7 @@ check "operations are traced, with all ranks in one trace" wait_until 90 got tra
 		all(.[][]; .name == "AllReduce" and (at("nccl.seq") | tonumber % 40 == 0)))'
 check "no metrics of the time before are missing" wait_until 90 got metrics '
 	([.[] | select(.name == "ncclinsp_daemon_cpu_seconds_total") | .sum.dataPoints[0] | .timeUnixNano | tonumber] |
-	sort | length > 5 and ([.[1:], .[:-1]] | transpose | all(.[] ; .[0] - .[1] < 3e9)))'
+	sort | length > 5 and ([.[1:], .[:-1]] | transpose | all(.[] ; .[0] - .[1] < 5e9)))'
 check "all that was sent is counted, and nothing dropped" wait_until 30 \
 	exporter metrics '.done > 100 and .failed == 0 and .error == null'
 same_series() {
@@ -121,7 +121,7 @@ job "$TOP/tests/scenarios/smoke.scn"
 check "a slow collector gets something" wait_until 60 requests "/v1/traces 200" 1
 wait "$JOB"
 answers_quickly() {
-	for _ in $(seq 20); do curl -sf -m 0.5 --unix-socket "$SOCK" http://ncclinspd/v1/status -o /dev/null || return 1; done
+	for _ in $(seq 20); do curl -sf -m 1.5 --unix-socket "$SOCK" http://ncclinspd/v1/status -o /dev/null || return 1; done
 }
 check "the daemon answers at once meanwhile" answers_quickly
 check "nothing of the drain waits for it" wait_until 30 api_is status '.ingest.lost == 0 and .ingest.before == 0 and .ingest.records > 0'
@@ -155,6 +155,20 @@ check "/metrics counts it" wait_until 20 eval '
 	curl -s --unix-socket "$SOCK" http://ncclinspd/metrics | grep -q "ncclinsp_otlp_dropped_total{.*signal=\"traces\"} [1-9]"'
 answers "endless"
 check "an answer without an end holds nothing up" wait_until 60 exporter metrics '.error == "Bad message"'
+stop_daemon
+
+# ---- what took longer than ever -------------------------------------------------------------
+
+fresh
+answers "ok"
+push --otlp-signals traces
+job "$TOP/tests/scenarios/slow-once.scn"
+check "an operation that took longer than ever is traced, with all its ranks" wait_until 90 got traces '
+	map(select(at("nccl.comm_name") == "dp" and at("nccl.seq") == "300")) | map(at("nccl.rank")) |
+	sort == ["0", "1", "2", "3"]'
+check "... and no other of its communicator" got traces '
+	map(select(at("nccl.comm_name") == "dp") | at("nccl.seq")) | unique == ["300"]'
+kill "$JOB"
 stop_daemon
 
 # ---- two nodes ---------------------------------------------------------------------------
