@@ -329,6 +329,25 @@ static void otlp_flush(struct otlp *o)
 	}
 }
 
+/* The records, spans and points that nobody has taken by the end, but for those of an open text. */
+static void otlp_tell_left(struct otlp *o)
+{
+	uint64_t left = 0;
+
+	pthread_mutex_lock(&o->lock);
+	for (int i = 0; i < OTLP_SIGNAL_END; i++) {
+		const struct otlp_queue *q = &o->queue[i];
+
+		left += q->body.data ? q->in_body : 0;
+		for (uint32_t k = 0; k < q->n; k++)
+			left += q->items[(q->first + k) % OTLP_TEXTS].n;
+	}
+	pthread_mutex_unlock(&o->lock);
+	if (left)
+		log_say(LOG_WARN, "otlp: given up at the end items=%" PRIu64 " otlp-endpoint=%s",
+			left, o->config.endpoint);
+}
+
 static void otlp_release(struct otlp *o)
 {
 	for (int i = 0; i < OTLP_SIGNAL_END; i++) {
@@ -373,6 +392,7 @@ static void *otlp_run(void *arg)
 	} else {
 		otlp_loop(o);
 		otlp_flush(o);
+		otlp_tell_left(o);
 	}
 	otlp_post_free(o->post);
 	pthread_mutex_lock(&o->lock);

@@ -128,10 +128,12 @@ check "nothing of the drain waits for it" wait_until 30 api_is status '.ingest.l
 check "... and every operation comes in time" wait_until 60 eval '
 	n=$(api "collectives?limit=1000" | jq "[.collectives[] | select(.seq != null and .comm_id != null)] | length")
 	got traces "length == $n"'
-before=${EPOCHREALTIME/[.,]/}
 answers "slow 60"
+sleep 2		# the next metrics are on their way
+before=${EPOCHREALTIME/[.,]/}
 stop_daemon
 check "a daemon ends without it" [ $((${EPOCHREALTIME/[.,]/} - before)) -lt 7000000 ]
+check "... and tells how much it has given up" grep -q "otlp: given up at the end items=[1-9]" "$T/daemon.log"
 
 # ---- refusing, and lying ------------------------------------------------------------------
 
