@@ -37,7 +37,7 @@ struct engine_asked {
 	json_t *history;	/* "host comm_id rank": what each family was, by time */
 	json_t *reached;	/* "comm_id time": the most operations posted by then */
 	uint64_t now_ns;	/* here, monotonic */
-	int64_t now_s;		/* since 1970 */
+	int64_t now_s;		/* seconds since 1970 */
 	double step_s;
 };
 

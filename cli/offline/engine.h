@@ -17,7 +17,7 @@
 /* All but the address come from the environment: NCCLINSP_ENGINE_TOKEN and so on. */
 struct engine {
 	const char *url;	/* "http://prometheus:9090", with a path where it has one */
-	const char *job;	/* of this job only; NULL: of all */
+	const char *job;	/* the only one that is asked about; NULL: all */
 	const char *token;	/* bearer token; NULL: none */
 	const char *ca;		/* file of the authorities that are trusted; NULL: the system's */
 	const char *tenant;	/* X-Scope-OrgID; NULL: none */

@@ -231,7 +231,7 @@ static bool row_has_ended(const struct metrics_rows *t, const struct metrics_row
 	       (row->labels.kind == METRICS_FINDING && row_is_old(row, t->looked_ns, 0));
 }
 
-/* What tells that others have ended is of a lower kind, and goes after them. */
+/* A row that tells that others have ended is of a lower kind, and goes after them. */
 static void drop_ended(struct metrics_rows *t)
 {
 	for (int kind = METRICS_KIND_END; kind-- > 0;) {
@@ -557,8 +557,8 @@ static void labels_put_other(struct exposition *e, enum metrics_kind kind)
 }
 
 /*
- * In the fleet profile the user, the job and the GPU of a rank are told once, and joined by its
- * communicator's id.
+ * A rank's user, job and GPU are told once in the fleet profile, and joined by its communicator's
+ * id.
  */
 static bool labels_are_joined(const struct metrics_rows *t, const struct family *f,
 			      const struct metrics_labels *l)

@@ -174,7 +174,7 @@ uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels
 /* The row of these labels if there is one: nothing goes for it, and it is not in use by that. */
 uint32_t metrics_row_known(const struct metrics_rows *t, const struct metrics_labels *labels);
 
-/* In the fleet profile: is there no room for what was never used? */
+/* Is there no room for what was never used?  Asked in the fleet profile alone. */
 static inline bool metrics_rows_are_scarce(const struct metrics_rows *t, uint64_t now_ns)
 {
 	return t->fleet && now_ns < t->scarce_until_ns;
