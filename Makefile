@@ -580,7 +580,7 @@ check-prometheus: deps
 bench-fleet: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/fleet/cost.sh
-	@B=$(abspath $(B)) PROFILE=full NODES=100 tests/fleet/cost.sh
+	@B=$(abspath $(B)) PROFILE=full NODES=100 INTERVAL=10 TURNS=24 tests/fleet/cost.sh
 
 # ---- launchers -------------------------------------------------------------------------
 .PHONY: check-launchers

@@ -4,12 +4,12 @@
 # on as NODES nodes (play.awk), and a real Prometheus and a real VictoriaMetrics collect them every
 # INTERVAL seconds, TURNS times.  Figures per series, and a table of what follows for others.
 #
-#   PROFILE=fleet NODES=1000 INTERVAL=15 TURNS=32 tests/fleet/cost.sh
+#   PROFILE=fleet NODES=1000 INTERVAL=15 TURNS=28 tests/fleet/cost.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 PROFILE=${PROFILE:-fleet}
 NODES=${NODES:-1000}
 INTERVAL=${INTERVAL:-15}
-TURNS=${TURNS:-32}
+TURNS=${TURNS:-28}
 HERE=$TOP/tests/fleet
 
 say() { printf '%-44s %s\n' "$1" "$2"; }
