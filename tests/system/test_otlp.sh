@@ -10,8 +10,8 @@ C=$T/collector
 mkdir "$C"
 
 descriptions() {
-	[ -e "$ROOT" ] || npm install --silent --ignore-scripts --no-audit --no-fund --no-save \
-		--prefix "$B/otlp" "$PACKAGE" >/dev/null 2>&1
+	[ -e "$ROOT" ] || timeout -k 1 60 npm install --fetch-retries=0 --silent --ignore-scripts \
+		--no-audit --no-fund --no-save --prefix "$B/otlp" "$PACKAGE" >/dev/null 2>&1
 	[ -e "$ROOT" ]
 }
 

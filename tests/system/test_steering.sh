@@ -107,7 +107,8 @@ check "it has ended by itself while there was no daemon" wait_until 30 all_are "
 
 put '{"level":"ops"}' >"$T/answer"
 check "a level for good" wait_until 30 all_are '.level == "ops"'
-# To two milliseconds: ticks become times by what the daemon has learned of them so far.
+# Ticks become times by what a daemon has learned of them so far: a young one is off by some
+# milliseconds. A level that is taken again comes later by as long as a daemon's start takes.
 since_when() {
 	api processes |
 		jq '[.processes[] | select(.state == "live") | .steering.since_mono_ns / 1e6] | sort'
@@ -121,9 +122,10 @@ as_before() {
 	all_are '.level == "ops"' && since_when >"$T/now" &&
 	jq -n -e --slurpfile one "$T/since" --slurpfile other "$T/now" '
 		[$one[0], $other[0]] | map(length > 0) == [true, true] and
-		([transpose[] | .[0] - .[1] | fabs] | max < 2)'
+		([transpose[] | .[0] - .[1] | fabs] | max < 100)'
 }
-check "and nothing has changed meanwhile" wait_until 30 as_before
+check "and nothing has changed meanwhile" eval \
+	'wait_until 30 as_before || { jq -c . "$T/since" "$T/now"; false; }'
 check "what it costs is told" wait_until 30 api_is overhead \
 	'[.processes[] | select(.callbacks.user.share > 0 and .kernels.groups_per_s > 0)] | length == 4'
 put '{"level":"default"}' >"$T/answer"
