@@ -43,30 +43,30 @@ static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
 	  "table, wide, json, jsonl, csv or prom", formats, 0, 0 },
 	{ "output", 'o', OPTION_FILE, offsetof(struct options, cli.path), IN(TRACE), "PATH",
-	  "the file to be written (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
+	  "file to write (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
-	  "only these, in this order; help lists them", NULL, 0, 0 },
+	  "only these fields, in this order; help lists them", NULL, 0, 0 },
 	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), LISTS, "[-]FIELD",
-	  "smallest first, with - largest first", NULL, 0, 0 },
+	  "sort by FIELD, the smallest first; with - the largest", NULL, 0, 0 },
 	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
 	  LISTS | RUNS | IN(DIAGNOSE), "EXPR",
 	  "only rows with FIELD=VALUE (!= < <= > >= ~ !~)", NULL, 0, 0 },
 	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TIMES, "UNITS",
 	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
 	{ "utc", 0, OPTION_FLAG, offsetof(struct options, cli.utc), TIMES, NULL,
-	  "times of day in UTC", NULL, 0, 0 },
+	  "print times of day in UTC", NULL, 0, 0 },
 	{ "watch", 'w', OPTION_FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
-	  SAMPLES | IN(TOP) | IN(REPLAY), "SECONDS", "between two samples (2)", NULL, 0, 0 },
+	  SAMPLES | IN(TOP) | IN(REPLAY), "SECONDS", "time between two samples (2)", NULL, 0, 0 },
 	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch),
 	  SAMPLES | IN(TOP) | IN(REPLAY), NULL,
-	  "on a terminal as into a file: nothing is cleared", NULL, 0, 0 },
+	  "print as into a file: never clear the screen", NULL, 0, 0 },
 	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
-	  SAMPLES | RUNS | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
+	  SAMPLES | RUNS | IN(TOP), "N", "end after N samples, or N lines of tail", NULL, 1,
 	  INT32_MAX },
 	{ "no-header", 0, OPTION_NO_FLAG, offsetof(struct options, cli.header),
-	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
+	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "print no header", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
 	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | RUNS | IN(DIAGNOSE) | IN(TRACE), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
@@ -75,35 +75,35 @@ static const struct option_row options[] = {
 	  "only this rank", NULL, 0, INT32_MAX },
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | RUNS, "FUNC",
-	  "only this operation, as AllReduce", NULL, 0, 0 },
+	  "only this operation, for example AllReduce", NULL, 0, 0 },
 	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO | IN(CONFIG), "PID",
 	  "only this process", NULL, 1, INT32_MAX },
 	{ "pid", 'p', OPTION_STRING, offsetof(struct options, cli.pids), IN(TRACE), "PID[,PID]",
 	  "only these processes", NULL, 0, 0 },
 	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), WHO, "USER",
-	  "only this user's, by name or number", NULL, 0, UINT32_MAX },
+	  "only this user, by name or number", NULL, 0, UINT32_MAX },
 	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO | IN(TRACE), "JOB",
-	  "only this job's, by the id that ps shows", NULL, 0, 0 },
+	  "only this job, by the id that ps shows", NULL, 0, 0 },
 	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), WHO, "GPU",
-	  "only of this GPU, by part of its uuid or bus id", NULL, 0, 0 },
+	  "only this GPU, by part of its UUID or bus id", NULL, 0, 0 },
 	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
 	  "only links with this rank", NULL, 0, INT32_MAX },
 	{ "direction", 0, OPTION_WORD, offsetof(struct options, cli.direction), IN(PEERS), "WAY",
 	  "send or recv", directions, 0, 0 },
 	{ "older-than", 0, OPTION_SECONDS, offsetof(struct options, cli.older_ns), IN(INFLIGHT),
 	  "SECONDS",
-	  "only what began longer ago", NULL, 0, 0 },
+	  "only operations that began longer ago", NULL, 0, 0 },
 	{ "from", 0, OPTION_LIST, offsetof(struct options, cli.from),
 	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE) |
 	  IN(TOP),
-	  "PATH", "of snapshots, in this file or directory; or of a metrics engine, http://...",
+	  "PATH", "read snapshots from a file or directory, or a metrics engine at http://...",
 	  NULL, 0, 0 },
 	{ "segment", 0, OPTION_STRING, offsetof(struct options, cli.segment),
 	  IN(PS) | IN(COMMS) | IN(OPS) | IN(INFLIGHT) | IN(TAIL) | IN(TRACE), "FILE",
-	  "of one process, read from its segment without a daemon", NULL, 0, 0 },
+	  "read one process's segment, without a daemon", NULL, 0, 0 },
 	{ "at", 0, OPTION_STRING, offsetof(struct options, cli.at),
 	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE),
-	  "TIME", "with --from: as of then, in UTC, as 2026-11-22T03:12", NULL, 0, 0 },
+	  "TIME", "with --from: at this time in UTC, for example 2026-11-22T03:12", NULL, 0, 0 },
 	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window),
 	  IN(OPS) | IN(RANKS) | IN(DMON) | IN(TOP), "WINDOW",
 	  "the time looked back: 1s, 10s, 60s or all", windows, 0, 0 },
@@ -115,42 +115,42 @@ static const struct option_row options[] = {
 	  "a row for each channel of a link", NULL, 0, 0 },
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns),
 	  IN(LEVEL) | IN(TRACE) | IN(EXPORT), "SECONDS",
-	  "for so long (level, export: for good; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
+	  "for this time (level, export: without end; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
 	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
-	  "of that one, instead of the next seconds", NULL, 0, 0 },
+	  "draw this exemplar instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
 	{ "inspector-json", 0, OPTION_STRING, offsetof(struct options, cli.inspector_dir),
-	  IN(EXPORT), "PATH", "as NVIDIA's NCCL Inspector, into this new or empty directory",
+	  IN(EXPORT), "PATH", "write NCCL Inspector's format into this new or empty directory",
 	  NULL, 0, 0 },
 	{ "dry-run", 0, OPTION_FLAG, offsetof(struct options, cli.dry_run), IN(LEVEL) | IN(MARK),
-	  NULL, "say what would be changed, and change nothing", NULL, 0, 0 },
+	  NULL, "print what would change, and change nothing", NULL, 0, 0 },
 	{ "warn", 0, OPTION_NUMBER, offsetof(struct options, cli.warn), IN(CHECK), "N",
-	  "WARNING from so many warnings on (1)", NULL, 1, INT32_MAX },
+	  "WARNING from N warnings on (1)", NULL, 1, INT32_MAX },
 	{ "crit", 0, OPTION_NUMBER, offsetof(struct options, cli.crit), IN(CHECK), "N",
-	  "CRITICAL from so many critical findings on (1)", NULL, 1, INT32_MAX },
+	  "CRITICAL from N critical findings on (1)", NULL, 1, INT32_MAX },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
-	  "also what is over", NULL, 0, 0 },
+	  "also findings that have ended", NULL, 0, 0 },
 	{ "readonly", 0, OPTION_FLAG, offsetof(struct options, cli.readonly), IN(TOP), NULL,
-	  "without keys that change anything", NULL, 0, 0 },
+	  "disable the keys that change anything", NULL, 0, 0 },
 	{ "host", 'H', OPTION_STRING, offsetof(struct options, host), HOSTS, "HOSTS",
-	  "on other nodes, through ssh: node7, node[1-64], slurm:JOB", NULL, 0, 0 },
+	  "ask other nodes over ssh: node7, node[1-64], slurm:JOB", NULL, 0, 0 },
 	{ "socket", 'S', OPTION_STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
-	  "the daemon's socket", NULL, 0, 0 },
+	  "socket of the daemon", NULL, 0, 0 },
 	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",
 	  "auto, always or never", colors, 0, 0 },
 	{ "no-color", 0, OPTION_FLAG, offsetof(struct options, no_color), ANYWHERE, NULL,
-	  "as --color never", NULL, 0, 0 },
+	  "same as --color never", NULL, 0, 0 },
 	{ "ascii", 0, OPTION_FLAG, offsetof(struct options, cli.style.ascii), ANYWHERE, NULL,
-	  "no letters beyond ASCII", NULL, 0, 0 },
+	  "print ASCII only", NULL, 0, 0 },
 	{ "quiet", 'q', OPTION_FLAG, offsetof(struct options, cli.quiet), ANYWHERE, NULL,
-	  "print nothing but errors: the exit code tells", NULL, 0, 0 },
+	  "print errors only; the exit code has the result", NULL, 0, 0 },
 	{ "verbose", 'v', OPTION_FLAG, offsetof(struct options, verbose), ANYWHERE & ~IN(TOP), NULL,
-	  "say what is asked of the daemon, and what came of it", NULL, 0, 0 },
+	  "print each request to the daemon, and its result", NULL, 0, 0 },
 	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL,
-	  "this text", NULL, 0, 0 },
+	  "print this help", NULL, 0, 0 },
 	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL,
-	  "the version", NULL, 0, 0 },
+	  "print the version", NULL, 0, 0 },
 };
 
 const struct option_row *option_all(size_t *n)
@@ -284,19 +284,19 @@ static void option_expect(const struct option_row *row, char *buf, size_t size)
 	case OPTION_SECONDS:
 		text_duration(least, sizeof(least), (uint64_t)row->least);
 		text_duration(most, sizeof(most), (uint64_t)row->most);
-		snprintf(buf, size, "a time as 500ms, 10 (seconds) or 5m%s%s%s%s",
+		snprintf(buf, size, "a time such as 500ms, 10 (seconds) or 5m%s%s%s%s",
 			 row->least ? ", from " : "", row->least ? least : "",
 			 row->most ? " to " : "", row->most ? most : "");
 		break;
 	case OPTION_USER:
-		snprintf(buf, size, "no user is called so");
+		snprintf(buf, size, "there is no such user");
 		break;
 	case OPTION_LIST:
-		snprintf(buf, size, "it must not be empty, and may be given %d times", CLI_LIST);
+		snprintf(buf, size, "it must not be empty; at most %d are allowed", CLI_LIST);
 		break;
 	case OPTION_FILE:
-		snprintf(buf, size, "it is a file here, and formats are of tables; for a file "
-			 "that is called so: ./json");
+		snprintf(buf, size, "this command writes a file, not a table; to write a file "
+			 "of that name, use ./json");
 		break;
 	default:
 		snprintf(buf, size, "it must not be empty");
@@ -466,7 +466,7 @@ void option_help(const struct command *command)
 	}
 	printf("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
 	       "5 no permission, 6 timeout, 10 finding (diagnose), 130 interrupted;\n"
-	       "those of check are of monitoring plugins.  More: man %s\n",
+	       "check exits as monitoring plugins do.  More: man %s\n",
 	       command && command->page ? command->page : "ncclinsp");
 }
 

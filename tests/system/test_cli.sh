@@ -48,7 +48,7 @@ check "what is right for one command need not be for another" \
 check "nothing lasts no time, or longer than the daemon allows" \
 	eval 'ends 2 "$I" level node net --for 0 && says "from 100ms to 7d" && ends 2 "$I" trace --for 8d -o "$T/t"'
 check "a format is no file that trace writes" \
-	eval '(cd "$T" && ends 2 "$I" trace -o csv --for 1 && says "formats are of tables" && [ ! -e csv ])'
+	eval '(cd "$T" && ends 2 "$I" trace -o csv --for 1 && says "this command writes a file, not a table" && [ ! -e csv ])'
 check "a number is told from where on" eval 'ends 2 "$I" ps -n -1 && says "whole number, 1 or more"'
 check "a field that is not there is a usage error, and needs no daemon" \
 	eval 'ends 2 "$I" ops --fields rank,nonsense && says "no field .nonsense.; --fields help"'
