@@ -181,7 +181,7 @@ cat >"$T/nodes.scn" <<-END
 	nodes 2
 	processes 2
 	comm world ranks 0-3 channels 2
-	late rank 3 by 20ms
+	late rank 3 by 80ms
 	loop 200
 		compute 5ms
 		AllReduce world 1Mi float32
