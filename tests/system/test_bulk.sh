@@ -20,7 +20,9 @@ sums() { jq -r "$keys + [.ops, .bytes] | @tsv" | sort; }
 # Lines that came, and those that the stream itself says are missing.
 lines() { grep -c '^{"kind":"collective"' "$T/stream"; }
 missing() { grep '^{"kind":"lost"' "$T/stream" | jq -s 'map(.n) | add // 0'; }
-all_accounted() { [ $(($(lines) + $(missing))) -eq 100000 ]; }
+all_accounted() {
+	[ $(($(lines) + $(missing))) -eq 100000 ] || { echo "$(lines) + $(missing)"; return 1; }
+}
 
 # The job once, beside a daemon of its own, which is left running.
 play() {
@@ -29,7 +31,7 @@ play() {
 	started+=($!)
 	sleep 0.2
 	timed "$T/with" sim --truth "$T/truth" "$SCENARIO" && wait_until 10 drained || return 1
-	wait_until 3 all_accounted
+	wait_until 15 all_accounted
 	lost=$(api processes | jq '[.processes[].lost | to_entries[].value] | add')
 	missing=$(missing)
 }
