@@ -7,32 +7,32 @@
 #define W(word, text)	{ .name = word, .meaning = text }
 
 static const struct word grades[] = {
-	W("found", "It is beyond the limits of its kind."),
+	W("found", "It is beyond the limits of its kind: certain."),
 	W("suspected",
-	  "It is short of them so far: an operation in flight for 5 s that does not move, a rank "
-	  "that comes last over the last minutes. It is no alarm yet; its text says when it will "
-	  "be found. One that proves wrong leaves nothing."),
+	  "It is not beyond these limits yet: an operation is in flight for 5 s without "
+	  "progress, or a rank comes last over the last minutes. It is no alarm yet; its text "
+	  "says when it will be found. If it proves wrong, it disappears."),
 };
 
 static const struct word severities[] = {
-	W("info", "Worth knowing; nothing has to be done, and diagnose and check do not count it."),
+	W("info", "Good to know. Nothing has to be done; diagnose and check do not count it."),
 	W("warning", "It costs time, or hides something."),
-	W("critical", "A job stands still, or a process has died."),
+	W("critical", "A job is stuck, or a process has died."),
 };
 
 static const struct word limits[] = {
-	W("minimum", "The least limit that there is, --stall-min."),
-	W("history", "8 times the 99th percentile of the same operation and size, the two "
-		     "longest left out."),
+	W("minimum", "The shortest limit (--stall-min)."),
+	W("history", "8 times the 99th percentile of the same operation and size, without the "
+		     "two longest."),
 	W("period", "Three iterations of the job."),
-	W("no_history", "Nothing like it has been seen: six times --stall-min."),
+	W("no_history", "No such operation was seen before: six times --stall-min."),
 	W("first_operation",
 	  "The first one on its communicator, which sets up connections: twelve times "
 	  "--stall-min."),
-	W("maximum", "The greatest limit that there is, --stall-max."),
+	W("maximum", "The longest limit (--stall-max)."),
 	W("absence",
-	  "Half as much again as the longest time for which a rank of the communicator was "
-	  "missing before, and came after all."),
+	  "1.5 times the longest time for which a rank of the communicator was missing before, "
+	  "and then came."),
 	W("proof", "None: the cause is proven, and no time has to pass."),
 };
 
@@ -43,38 +43,39 @@ static const struct word aspects[] = {
 
 static const struct word scopes[] = {
 	W("kind",
-	  "One kind of operation (function, size, algorithm) has become slower, others have "
+	  "One kind of operation (function, size, algorithm) has become slower; other kinds have "
 	  "not."),
-	W("communicator", "Most kinds of operations of one communicator have."),
-	W("node", "Most kinds of operations on this node have."),
+	W("communicator", "Most kinds of operations of one communicator have become slower."),
+	W("node", "Most kinds of operations on this node have become slower."),
 };
 
 static const struct word processes[] = {
 	W("live", "It runs, and holds the lock on its segment."),
-	W("exited", "It ended by itself: the plugin said so."),
-	W("died", "It ended without a word: a signal, a crash, the out-of-memory killer."),
-	W("finalized", "Of a rank: its process runs, but has left the communicator."),
+	W("exited", "It ended by itself: the plugin reported an exit."),
+	W("died", "It ended without an exit: a signal, a crash, the out-of-memory killer."),
+	W("finalized", "A rank: its process runs, but has left the communicator."),
 };
 
 static const struct word levels[] = {
-	W("off", "Nothing is asked of NCCL."),
-	W("ops", "Which operations are posted; nothing of when they run."),
+	W("off", "NCCL reports nothing."),
+	W("ops", "Which operations are posted, but not when they run."),
 	W("kernel", "Also when their kernels run on the GPU."),
-	W("net", "Also what goes over the network, by sums of each link."),
-	W("trace", "Also each network transfer by itself."),
-	W("mask", "What NCCL_PROFILE_EVENT_MASK says, or what somebody else has set."),
+	W("net", "Also network transfers, as sums for each link."),
+	W("trace", "Also each network transfer separately."),
+	W("mask", "What NCCL_PROFILE_EVENT_MASK says, or what another program has set."),
 };
 
 static const struct word reasons[REASON_END] = {
 	[REASON_OUTSIDE] = {
-	  .name = "somebody else has set what NCCL is asked for; that is left as it is",
-	  .meaning = "NCCL's RAS can do so from 2.31 on (ncclras, or a client of its port).",
-	  .action = "Nothing; the level comes back with the next job, or where what was set is set "
-		"back to what this plugin had asked for." },
+	  .name = "another program has set NCCL's event mask; the plugin leaves it as it is",
+	  .meaning = "NCCL's RAS can do this from 2.31 on (ncclras, or another client of its "
+		     "port).",
+	  .action = "Nothing. The level comes back with the next job, or when the mask is set "
+		"back to what this plugin had set." },
 	[REASON_API] = {
 	  .name = "kernels are not timed: this NCCL's profiler API is older than v5",
-	  .meaning = "When kernels run cannot be known; times come from the network's part, "
-		"or there are none.",
+	  .meaning = "It is unknown when kernels run; times come from the network's part, or "
+		"there are none.",
 	  .action = "Use a newer NCCL (2.28 and later)." },
 	[REASON_SETTING] = {
 	  .name = "kernels are not timed: that is the setting",
@@ -90,35 +91,36 @@ static const struct word reasons[REASON_END] = {
 	[REASON_GRAPHS] = {
 	  .name = "the timing of kernels stays as it is: the process captures CUDA graphs",
 	  .meaning = "Replays go on as they were captured; NCCL would count others wrongly.",
-	  .action = "Choose when the job starts: NCCLINSP_KERNELS=always, or never." },
+	  .action = "Choose at the start of the job: NCCLINSP_KERNELS=always, or never." },
 	[REASON_LIBRARIES] = {
 	  .name = "the timing of kernels stays as it is: two NCCLs in the process",
-	  .meaning = "What one of them is asked for says nothing about the other.",
+	  .meaning = "The event mask of one says nothing about the other.",
 	  .action = "See which libraries bring libnccl (ldd, /proc/PID/maps), and keep one." },
 	[REASON_SENDERS] = {
 	  .name = "the timing of kernels stays as it is: several threads send and receive",
 	  .meaning = "A change between a send and a receive of one group could hang the job, and "
-		"no moment is sure to be outside of all groups.",
-	  .action = "Choose when the job starts: NCCLINSP_KERNELS=always, or never." },
+		"no moment is certain to be outside all groups.",
+	  .action = "Choose at the start of the job: NCCLINSP_KERNELS=always, or never." },
 	[REASON_OVER] = {
 	  .name = "kernels are not timed any more: that was for the job's first seconds",
-	  .meaning = "From 2.31 on NCCL counts wrongly once the timing has paused: so it is on "
-		"from the first operation, and goes off for good.",
-	  .action = "For longer start the job with NCCLINSP_KERNELS=\"first 600s\", or always." },
+	  .meaning = "From 2.31 on NCCL counts wrongly after a pause of the timing. So the "
+		"timing is on from the first operation, and then goes off for good.",
+	  .action = "To time for longer, start the job with NCCLINSP_KERNELS=\"first 600s\", or "
+		    "always." },
 	[REASON_SCARCE] = {
 	  .name = "kernels are not timed: too little shared memory to spare",
 	  .meaning = "NCCL takes 33 MiB of /dev/shm for it, for each communicator of a rank.",
 	  .action = "Enlarge /dev/shm (--shm-size of a container)." },
 	[REASON_SELF] = {
 	  .name = "kernels are not timed any more: a rank sends to itself",
-	  .meaning = "After that this NCCL waits for the times of the wrong kernels, and for ever "
-		"where these are not timed.",
-	  .action = "Where they are wanted all the same, start the job with "
+	  .meaning = "After that this NCCL waits for the times of the wrong kernels, and waits "
+		"for ever where these are not timed.",
+	  .action = "If you want the times all the same, start the job with "
 		"NCCLINSP_KERNELS=always." },
 	[REASON_PAUSE] = {
 	  .name = "kernels are not timed any more: calls were not watched for a while",
-	  .meaning = "At level off it was not seen how the process uses NCCL.",
-	  .action = "Nothing; level ops costs next to nothing, and does not have this effect." },
+	  .meaning = "At level off the plugin does not see how the process uses NCCL.",
+	  .action = "Nothing. Level ops costs next to nothing and does not have this effect." },
 	[REASON_SETTLING] = {
 	  .name = "kernels are not timed yet: how the process uses NCCL has yet to show",
 	  .meaning = "Bursts begin after 30 s of activity: graphs are captured, and threads begin "
@@ -132,8 +134,8 @@ const struct word *words_reason(enum reason reason)
 }
 
 static const struct word kernels[] = {
-	W("never", "No operation's kernels are timed: the level asks for none, or level_reason "
-	  "says why."),
+	W("never", "No kernels are timed: the level does not include them, or level_reason says "
+	  "why."),
 	W("always", "All operations' kernels are timed."),
 	W("inside", "They are timed now: it is within a burst, or within the job's first seconds."),
 	W("outside", "They are timed in bursts, and none is on now."),
@@ -145,8 +147,8 @@ static const struct word kernels[] = {
 
 static const struct word samplings[] = {
 	W("all", "Every operation is timed."),
-	W("budget", "Those within bursts are timed, as many as the budget allows; or those of the "
-	  "job's first seconds."),
+	W("budget", "Operations within bursts are timed, as many as the budget allows, or those "
+	  "of the job's first seconds."),
 };
 
 static const struct word losses[] = {
@@ -159,7 +161,7 @@ static const struct word events[] = {
 	W("P2p", "A send or a receive."),
 	W("ProxyOp", "The network's part of an operation, on one channel with one peer."),
 	W("ProxyStep", "One transfer of a ProxyOp."),
-	W("ProxyCtrl", "What a progress thread does besides."),
+	W("ProxyCtrl", "Other work of a progress thread."),
 	W("KernelCh", "A kernel on one channel."),
 	W("NetPlugin", "An event of the network plugin."),
 	W("GroupApi", "From ncclGroupStart to ncclGroupEnd."),
@@ -172,36 +174,36 @@ static const struct word events[] = {
 };
 
 static const struct word operations[] = {
-	W("posted", "The call was made; more cannot be seen of it."),
+	W("posted", "The call was made; its progress is unknown."),
 	W("not_started", "No kernel of it has begun, and no transfer is done."),
 	W("running", "A kernel has begun, or data have moved."),
-	W("finishing", "Its kernel has ended on all channels; the rest is the host's."),
+	W("finishing", "Its kernel has ended on all channels; the host's part has not."),
 };
 
 static const struct word parts[] = {
-	W("SendPosted", "A send waits for data of its own GPU (before API v4)."),
+	W("SendPosted", "A send waits for data from its own GPU (before API v4)."),
 	W("SendRemFifoWait", "A send waits for the receiver to have room (before API v4)."),
 	W("SendTransmitted",
 	  "A send is in the network, which has not confirmed it (before API v4)."),
 	W("SendDone", "A send has ended (before API v4)."),
 	W("RecvPosted", "A receive waits for data from the sender (before API v4)."),
 	W("RecvReceived", "Data have come and are flushed into the GPU's memory (before API v4)."),
-	W("RecvTransmitted", "The own GPU has not yet taken what has come (before API v4)."),
+	W("RecvTransmitted", "The rank's own GPU has not yet taken the data (before API v4)."),
 	W("RecvDone", "A receive has ended (before API v4)."),
-	W("SendGPUWait", "A send waits for data of its own GPU."),
+	W("SendGPUWait", "A send waits for data from its own GPU."),
 	W("SendWait", "A send is in the network, which has not confirmed it."),
 	W("RecvWait", "A receive waits for data from the sender."),
 	W("RecvFlushWait", "Data have come and are flushed into the GPU's memory."),
-	W("RecvGPUWait", "The own GPU has not yet taken what has come."),
+	W("RecvGPUWait", "The rank's own GPU has not yet taken the data."),
 	W("Idle", "A progress thread has nothing to do."),
 	W("Active", "A progress thread works."),
-	W("Sleep", "A progress thread lies down."),
+	W("Sleep", "A progress thread goes to sleep."),
 	W("Wakeup", "A progress thread was woken."),
 	W("Append", "A progress thread takes new work."),
 	W("AppendEnd", "A progress thread has taken new work."),
 	W("InProgress", "A progress thread has begun with this ProxyOp."),
 	W("SendPeerWait", "A send waits for the receiver to have room."),
-	W("Update", "The network plugin has told something."),
+	W("Update", "The network plugin has reported something."),
 	W("KernelChStop", "A kernel has ended on this channel."),
 	W("GroupStartApiStop", "ncclGroupStart has returned."),
 	W("GroupEndApiStart", "ncclGroupEnd was called."),
@@ -220,26 +222,28 @@ static const struct word arrivals[] = {
 	  "When each rank's kernel began, on the host's clock: the brackets do not reach each "
 	  "other, so the order is certain."),
 	W("initial_sync",
-	  "How long each waited for the others at its beginning, as symmetric kernels tell "
-	  "themselves (NCCL 2.31's KernelPhase): no two clocks have to agree."),
-	W("duration", "Who was inside for longest came first, since all leave nearly together."),
+	  "How long each rank waited for the others at the beginning, as symmetric kernels "
+	  "report it (NCCL 2.31's KernelPhase): no two clocks have to agree."),
+	W("duration", "The rank that was inside for the longest came first, because all leave "
+		      "nearly together."),
 };
 
 static const struct word stamps[] = {
-	W("zero", "NCCL gave none."),
-	W("backwards", "It stops before it starts, or before what its queue told last."),
-	W("repeated", "Another kernel was told to run at that time."),
+	W("zero", "NCCL gave no time."),
+	W("backwards", "It stops before it starts, or before its queue's last time."),
+	W("repeated", "NCCL reports another kernel at that time."),
 	W("overrun",
-	  "Of a later operation, or not known not to be: the progress thread came more than "
-	  "64 works late."),
-	W("drifted", "Of an earlier operation: it was over before this one was launched."),
+	  "It is a later operation's time, or may be: the progress thread came more than 64 "
+	  "works late."),
+	W("drifted", "It is an earlier operation's time: that ended before this one was "
+		     "launched."),
 	W("distrusted",
-	  "Good by itself, but its channel lied a while ago, or NCCL's counters may have "
-	  "drifted."),
+	  "It may be right, but its channel gave wrong times a while ago, or NCCL's counters may "
+	  "have drifted."),
 };
 
 static const struct word bounds[] = {
-	W("gpu", "The own GPU: nothing was ready to be sent, or what came was not taken."),
+	W("gpu", "The rank's own GPU: it had nothing ready to send, or did not take what came."),
 	W("peer", "The receiver had no room for what was ready."),
 	W("net", "The network: data were on the wire."),
 };
@@ -251,8 +255,8 @@ static const struct word methods[] = {
 };
 
 static const struct word lineless[] = {
-	W("no_times", "No send that was timed found the network idle. Receives cannot tell, nor "
-	  "can NCCL before 2.27."),
+	W("no_times", "No timed send found the network idle. Receives do not show it, and NCCL "
+	  "before 2.27 does not."),
 	W("few_sizes", "Fewer than three sizes of transfers."),
 	W("close_sizes", "The largest size is less than four times the smallest."),
 	W("no_line", "The times do not grow with the sizes along a line."),
@@ -264,12 +268,12 @@ static const struct topic topics[] = {
 #define T(field, title, words) { field, title, words, ARRAY_LEN(words) }
 	T("severity", "severities of findings", severities),
 	T("grade", "grades of findings", grades),
-	T("limit_reason", "what a stall's limit rests on", limits),
+	T("limit_reason", "why a stall has this limit", limits),
 	T("aspect", "what is slow at a slow peer", aspects),
-	T("scope", "how far a regression goes", scopes),
+	T("scope", "how much a regression covers", scopes),
 	T("process_state", "states of a process", processes),
 	T("level", "levels", levels),
-	T("level_reason", "why less is seen than the level says", reasons),
+	T("level_reason", "why less is recorded than the level says", reasons),
 	T("kernels", "which kernels are timed now", kernels),
 	T("sampling", "which operations are timed", samplings),
 	T("lost", "causes of loss", losses),
@@ -277,7 +281,7 @@ static const struct topic topics[] = {
 	T("state", "states of an operation", operations),
 	T("state", "states of a part of an operation", parts),
 	T("timing_source", "where a duration comes from", timings),
-	T("arrival_source", "what the order of ranks rests on", arrivals),
+	T("arrival_source", "where the order of ranks comes from", arrivals),
 	T("stamps_why", "what is wrong with a GPU stamp", stamps),
 	T("bound", "what takes the time of a link", bounds),
 	T("method", "how the line of a link was found", methods),

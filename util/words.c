@@ -26,11 +26,12 @@ static const struct word words[] = {
 		      "on.",
 	  .action = "Read its verdict; it names the rank to look at." },
 	{ KIND("desync", "d79ee70f395945f1a3bdf374c69faa6c"),
-	  .meaning = "Ranks of a communicator do not do the same: one has not come, or comes with "
-		     "something else.",
-	  .evidence = "What each rank on this node has posted on each communicator, by NCCL's own "
-		      "sequence numbers. Other arguments and another order are found within three "
-		      "seconds; a rank that has not come, beyond the limits of a stall.",
+	  .meaning = "Ranks of a communicator do not make the same calls: a rank has not come, "
+		     "or makes another call.",
+	  .evidence = "What each rank on this node has posted on each communicator, by NCCL's "
+		      "own sequence numbers. Different arguments and a different order are found "
+		      "within three seconds. A rank that has not come is found beyond the limits "
+		      "of a stall.",
 	  .action = "Compare what the named ranks run: py-spy dump, gdb -p, the step in their "
 		    "logs." },
 	{ KIND("straggler", "4e6c51865b354fb08069022b213f88a1"),
@@ -39,8 +40,8 @@ static const struct word words[] = {
 	  .evidence = "Who came last, how often, by how much, and what it cost the others.",
 	  .action = "See that rank's GPU clock and temperature, its CPU, its input pipeline." },
 	{ KIND("slow_peer", "8d971b57eb1a4ccdba1123bcd059a879"),
-	  .meaning = "Transfers with one peer, on one channel or of one side are slower than the "
-		     "rest.",
+	  .meaning = "Transfers with one peer, on one channel or in one direction are slower "
+		     "than the others.",
 	  .evidence = "The time for a byte on the network against the other links of the "
 		      "communicator that this node sends over, at least 1.5 times theirs (twice, "
 		      "of two links) and 2 % of the time; of a single link, against those of other "
@@ -51,7 +52,7 @@ static const struct word words[] = {
 		      "peer on another node that has no room for what it is sent.",
 	  .action = "Check that link: port counters, cable, the other node." },
 	{ KIND("proxy_starved", "868b787667d241938fb96d0a61abce83"),
-	  .meaning = "The threads that drive the network do not get the CPU when they need it.",
+	  .meaning = "NCCL's network threads do not get a CPU when they need it.",
 	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the "
 		      "GPU's own stamps, before the thread that polls them and the network looked "
 		      "at them: one in twenty or more, in five absences or more, and 2 % of the "
@@ -59,8 +60,8 @@ static const struct word words[] = {
 		      "kernel counts it (schedstat in /proc). As info: it waited for a CPU for a "
 		      "tenth of the time, and too few kernels are watched to tell what that costs. "
 		      "Several processes of a job are one finding.",
-	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores; where it "
-		    "slept, what stops it." },
+	  .action = "Check CPU pinning, cgroup limits and other processes on those cores. If the "
+		    "thread slept, find what stops it." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",
 	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, "
@@ -81,58 +82,59 @@ static const struct word words[] = {
 	  .action = "See the GPUs' clocks (nvidia-smi -q -d PERFORMANCE), and what else changed: "
 		    "the model's own step, batches, input, neighbours." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
-	  .meaning = "Records of a process are lost, so that figures and other findings about it "
-		     "rest on less than all: counts are too small by as much, operations may have "
-		     "no time or seem not to end. As info: it ran before the daemon came, and what "
-		     "it did then is not known.",
+	  .meaning = "Records of a process are lost. Its counts are too low by this share; some "
+		     "operations lack timings or look unfinished. Treat findings about it with "
+		     "care. As info: the process ran before the daemon started, and what it did "
+		     "then is unknown.",
 	  .evidence = "The loss counters of the process, by cause, over the last 15 to 30 s: one "
 		      "record in a thousand and 100 at least, or a table of names or communicators "
 		      "that is full.",
 	  .action = "Give the daemon CPU time, lower the level (NCCLINSP_LEVEL), or make room in "
-		    "shared memory: the text tells which, by the cause that lost most." },
+		    "shared memory: the text says which one, by the cause that lost the most." },
 	{ KIND("died", "5dd69bbbf8d74c628466bd33b37ab49f"),
 	  .meaning = "A process ended without a clean exit: a signal, the out-of-memory killer, a "
 		     "crash.",
-	  .evidence = "The lock on its segment fell without the plugin's word of farewell; what "
-		      "was in flight then is still in the segment. Those of one communicator that "
-		      "die within 30 s of each other are one finding, the first that was seen dead "
-		      "first; within a tenth of a second the order is not known. Where ranks of "
-		      "this node wait for it, its verdict is RANK_DEAD.",
+	  .evidence = "The lock on its segment is gone, and the plugin did not report an exit. "
+		      "The segment still has what was in flight. Processes of one communicator "
+		      "that die within 30 s of each other are one finding, which lists the first "
+		      "one that was seen dead first; within a tenth of a second the order is "
+		      "unknown. Where ranks of this node wait for it, the verdict is RANK_DEAD.",
 	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black "
 		    "box in the daemon's state directory has its last operations." },
 	{ KIND("unwritten", "cd40003ddcf544869281c4a4d66642b7"),
-	  .meaning = "Files are not written: snapshots, black boxes, exemplars or the metrics' "
-		     "text. What is shown now is not touched by that; what was to be kept for "
+	  .meaning = "The daemon cannot write files: snapshots, black boxes, exemplars or the "
+		     "metrics' text. The live view is not affected; what should be kept for "
 		     "later is missing.",
-	  .evidence = "The last file failed, and none was written since, or one has waited for "
+	  .evidence = "The last file failed and none was written since, or a file has waited for "
 		      "ten seconds for a disk that does not answer. All directories are one "
 		      "finding, which ends with the next file that is written.",
-	  .action = "Make room, mount it for writing, or see whether the server of what is "
-		    "mounted there lives: the text tells which, by the error." },
+	  .action = "Make room, mount the directory for writing, or check the server that it is "
+		    "mounted from: the text says which one, by the error." },
 	{ KIND("unwatched", "bf3ef94c7c2a480e8092ea5795f64646"),
-	  .meaning = "The daemon does not watch something, because there is too much of it: "
-		     "processes, containers, files or communicators. They are in no figure and no "
-		     "other finding.",
+	  .meaning = "The daemon does not watch some processes, containers, files or "
+		     "communicators, because there are too many. No figure and no other finding "
+		     "contains them.",
 	  .evidence = "Processes that hold a segment and wait to be read, now, for each user; or "
 		      "one of the daemon's other bounds was reached in the last half a minute. "
 		      "Whoever has few processes is read before whoever has many.",
-	  .action = "See whose they are and which need not run; the text tells the bound." },
+	  .action = "See who owns them and which of them need not run; the text names the bound." },
 
 	VERDICT(RANK_DEAD),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",
-	  .meaning = "The others wait for a rank whose process has ended: of died, and of stall "
-		     "where it ended by itself.",
+	  .meaning = "The others wait for a rank whose process has ended. Kind died, or stall if "
+		     "the process ended by itself.",
 	  .evidence = "The process is gone, and had not completed the operation.",
-	  .action = "See why it died; the job has to be restarted." },
+	  .action = "See why it died. The job must be restarted." },
 	VERDICT(STOPPED),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
 	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
 	  .meaning = "The others wait for a rank whose process is stopped: by a signal, or by a "
 		     "debugger.",
-	  .evidence = "The kernel's word: state T or t in /proc/PID/stat, at two looks or more, "
+	  .evidence = "The kernel reports state T or t in /proc/PID/stat at two or more checks, "
 		      "and TracerPid in /proc/PID/status.",
-	  .action = "kill -CONT PID lets it go on. SIGSTOP and SIGTSTP come from a shell (Ctrl-Z), "
-		    "a batch system that suspends the job, or a tool that meant another process." },
+	  .action = "kill -CONT PID lets it continue. SIGSTOP and SIGTSTP come from a shell "
+		    "(Ctrl-Z), a batch system that suspends the job, or a tool that meant "
+		    "another process." },
 	VERDICT(NOT_JOINED),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
 	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
@@ -147,7 +149,7 @@ static const struct word words[] = {
 		    "swallowed." },
 	VERDICT(ORDER_MISMATCH),
 	  .flight_recorder = "COLLECTIVE_TYPE_MISMATCH",
-	  .meaning = "A rank made another call than the others at the same place.",
+	  .meaning = "A rank made a different call than the others at the same place.",
 	  .evidence = "On the same communicator it has an operation of another function in flight, "
 		      "which the others have not posted.",
 	  .action = "Compare the code path of that rank with the others': the calls on one "
@@ -174,12 +176,13 @@ static const struct word words[] = {
 	VERDICT(PARTIAL),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
 	  .meaning = "Some ranks have completed the operation, others have not.",
-	  .evidence = "It is over on some ranks of this node and in flight on the named ones.",
+	  .evidence = "It has ended on some ranks of this node and is in flight on the named "
+		      "ranks.",
 	  .action = "Look at the named ranks' GPUs and at the links to them." },
 	VERDICT(LINK),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "Of stall: a transfer was handed to the network and does not come to its end. "
-		     "Of slow_peer: the network between two ranks is slower than the other links.",
+	  .meaning = "Kind stall: a transfer was handed to the network and does not end. Kind "
+		     "slow_peer: the network between two ranks is slower than the other links.",
 	  .evidence = "Stall: a step is in SendWait: the data left the GPU, the peer had room, the "
 		      "network has not confirmed. Slow_peer: the time for a byte, against the "
 		      "other links; where these do not tell the sender's side, the receiver's and "
@@ -188,15 +191,15 @@ static const struct word words[] = {
 		    "the other node's NIC." },
 	VERDICT(NO_ROOM),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "A rank waits for data, and its sender waits for room there: the word that "
-		     "there is room was not given, or is lost.",
+	  .meaning = "A rank waits for data, and its sender waits for room there: the receiver "
+		     "did not report room, or that message was lost.",
 	  .evidence = "The sender's step is in SendPeerWait, the receiver's in RecvWait for that "
 		      "sender, and no GPU or network holds up either.",
 	  .action = "See whether the network threads of process PID run (top -H -p PID), and its "
 		    "node's NIC: port counters, errors. Keep NCCL's debug log of both ranks." },
 	VERDICT(GPU_STUCK),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "A GPU has begun the operation and moves no more.",
+	  .meaning = "A GPU has begun the operation and makes no progress.",
 	  .evidence = "Its kernel runs, and the transfers wait for it to give or to take data, "
 		      "while it waits for no other rank.",
 	  .action = "See nvidia-smi and dmesg for Xid; attach cuda-gdb to that process." },
@@ -212,15 +215,15 @@ static const struct word words[] = {
 		    "process." },
 	VERDICT(INTERNAL),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "Every rank waits for another one, in a circle: NCCL itself, or what cannot "
-		     "be seen.",
+	  .meaning = "Every rank waits for another rank, in a circle: the cause is NCCL itself, "
+		     "or something that cannot be seen.",
 	  .evidence = "The transfers of all ranks on this node, each waiting for the next.",
-	  .action = "Keep what is known (ncclinsp snapshot) and NCCL's debug log, and report it "
+	  .action = "Keep the evidence (ncclinsp snapshot) and NCCL's debug log, and report it "
 		    "to NCCL." },
 	VERDICT(SLOW),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "The operation is far beyond its usual time, but it goes on.",
-	  .evidence = "Transfers or kernels of it came to their end since the last look.",
+	  .meaning = "The operation takes far longer than usual, but it goes on.",
+	  .evidence = "Some of its transfers or kernels ended since the last check.",
 	  .action = "Wait, and look for a slow link or a throttled GPU." },
 	VERDICT(OUTSIDE),
 	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_STUCK_OUTSIDE_NCCL",
@@ -235,59 +238,59 @@ static const struct word words[] = {
 	  .meaning = "All ranks fell silent within a second, and what was watched has ended: the "
 		     "job is not in NCCL, or recording was switched off from outside (NCCL's RAS "
 		     "can do that from 2.31 on).",
-	  .evidence = "As of OUTSIDE. NCCL calls no plugin any more after such a switch, so that "
-		      "the two look the same.",
+	  .evidence = "As for OUTSIDE. After such a switch NCCL calls the plugin no more, so the "
+		      "two cases look the same.",
 	  .action = "See whether the job goes on: its log, its GPUs. If it does, ncclras CONTROL "
 		    "PROFILER_MASK all brings the recording back; if it should and does not, "
 		    "py-spy dump the ranks." },
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
-	  .meaning = "What can be seen on this node does not tell the cause.",
+	  .meaning = "This node alone does not show the cause.",
 	  .evidence = "All ranks of this node are in the operation; the others are on other nodes.",
-	  .action = "Ask the daemons of the other nodes: ncclinsp diagnose there, or ncclinsp "
-		    "report of a snapshot of each." },
+	  .action = "Ask all nodes of the job at once: ncclinsp -H HOSTS diagnose. Without ssh: "
+		    "ncclinsp report over a snapshot of each node." },
 	VERDICT(STEADY),
 	  .meaning = "A rank comes late to many operations, and the others wait for it.",
-	  .evidence = "For three minutes (three of --straggler-window) it came so late, more often "
-		      "than by chance and in a third of operations at least, that the others would "
-		      "save 1.5 % of the time if it and all other late ranks came as the "
-		      "punctual half does. What it only handed on from another communicator "
-		      "is not counted.",
-	  .action = "See what the finding says of the cause: the GPU, the host that calls late, or "
-		    "launches of one process." },
+	  .evidence = "For three minutes (three of --straggler-window) it came so late, in a "
+		      "third of operations at least, that the others would save 1.5 % of the "
+		      "time if all late ranks came as early as the punctual half, and chance "
+		      "does not explain it. Delay passed on from another communicator is not "
+		      "counted.",
+	  .action = "Read what the finding says about the cause: the GPU, the host that calls "
+		    "late, or serial launches of one process." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
-	  .evidence = "As of STEADY, in less than a third of operations: also one long stop a "
-		      "minute, once it came so often that it is no chance.",
+	  .evidence = "As for STEADY, in less than a third of operations: also one long stop a "
+		      "minute, once chance does not explain it.",
 	  .action = "Look for what stops it: garbage collection, input, other processes, "
 		    "throttling." },
 	VERDICT(ELSEWHERE),
-	  .meaning = "All ranks of a communicator on this node wait for one of another node.",
+	  .meaning = "All ranks of a communicator on this node wait for a rank on another node.",
 	  .evidence = "They are inside for more than 1.3 times what the transfer takes (its 5th "
-		      "percentile), more often than chance would have it.",
-	  .action = "ncclinsp report of a snapshot of each node names the rank. Or look for the "
-		    "node whose remote_wait_ns in /v1/comms is near zero." },
+		      "percentile), and chance does not explain it.",
+	  .action = "ncclinsp -H HOSTS diagnose names the rank; without ssh, ncclinsp report "
+		    "over a snapshot of each node. Or look for the node whose remote_wait_ns in "
+		    "/v1/comms is near zero." },
 	VERDICT(SLOWER),
 	  .meaning = "Nearly every operation takes longer than it used to, for the last rank too.",
 	  .evidence = "The shortest time inside of this node's ranks, against its 5th percentile "
 		      "in the last eight windows.",
-	  .action = "With all ranks on this node, the links are slower. Else a rank elsewhere may "
-		    "be late each time: compare remote_wait_ns between nodes." },
+	  .action = "If all ranks are on this node, the links are slower. Otherwise a rank on "
+		    "another node may be late each time: ncclinsp -H HOSTS diagnose shows which." },
 	VERDICT(CHANNEL),
 	  .meaning = "One channel between two ranks is slower than the other channels.",
 	  .evidence = "The time for a byte on it against the other links; those of the same two "
 		      "ranks on other channels are not slow.",
 	  .action = "See the NIC that NCCL gave this channel: its port counters, its rail." },
 	VERDICT(SEND_SIDE),
-	  .meaning = "All that a rank sends is slower than what others send.",
-	  .evidence = "Its links to all peers that are seen here, and not those of others to these "
-		      "peers.",
-	  .action = "Check what that rank sends with: its NIC, its PCIe lanes, the CPU of its "
-		    "proxy thread." },
+	  .meaning = "Everything that a rank sends is slower than what other ranks send.",
+	  .evidence = "Its links to all peers that this node sees are slow, and the links of "
+		      "other ranks to these peers are not.",
+	  .action = "Check that rank's NIC, its PCIe lanes, and the CPU of its proxy thread." },
 	VERDICT(RECEIVE_SIDE),
-	  .meaning = "All that is sent to a rank is slower than what others are sent.",
-	  .evidence = "The links to it of all senders that are seen here, and not their other "
-		      "links.",
+	  .meaning = "Everything that is sent to a rank is slower than what other ranks receive.",
+	  .evidence = "The links to it from all senders that this node sees are slow, and their "
+		      "other links are not.",
 	  .action = "Look at that rank's node: its NIC, its PCIe lanes, and ncclinsp diagnose "
 		    "there." },
 };
