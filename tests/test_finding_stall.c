@@ -677,7 +677,7 @@ static void expect_kill(pid_t pid)
 	json_t *a = findings();
 	char advice[64];
 
-	snprintf(advice, sizeof(advice), "kill -CONT %d lets it go on.", (int)pid);
+	snprintf(advice, sizeof(advice), "kill -CONT %d lets it continue.", (int)pid);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), advice));
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);

@@ -95,7 +95,7 @@ START_TEST(who_is_stopped_is_told_with_what_lets_it_go_on)
 			 "is stopped by a signal (state T), "
 				"and has not come to AllReduce #9 on dp; ranks 0-2 wait there. "),
 			 text);
-	ck_assert_ptr_nonnull(strstr(text, " kill -CONT 103 lets it go on. "));
+	ck_assert_ptr_nonnull(strstr(text, " kill -CONT 103 lets it continue. "));
 }
 END_TEST
 

@@ -94,7 +94,7 @@ START_TEST(kinds_severities_and_verdicts_are_explained)
 	compare("verdicts of findings");
 	for (int i = 0; i < LIMIT_END; i++)
 		say(limit_reason_name((enum limit_reason)i));
-	compare("what a stall's limit rests on");
+	compare("why a stall has this limit");
 }
 END_TEST
 
@@ -119,7 +119,7 @@ START_TEST(sources_faults_and_methods_are_explained)
 	compare("where a duration comes from");
 	for (int i = 0; i < ARRIVAL_END; i++)
 		say(ranks_arrival_text((enum arrival_source)i));
-	compare("what the order of ranks rests on");
+	compare("where the order of ranks comes from");
 	for (int i = 0; i < STAMP_FAULT_END; i++)
 		say(stamps_fault_text((enum stamp_fault)i));
 	compare("what is wrong with a GPU stamp");
@@ -149,7 +149,7 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 				if (!p->seen)
 					break;
 			}
-	compare("why less is seen than the level says");
+	compare("why less is recorded than the level says");
 	for (int i = KERNELS_NEVER; i <= KERNELS_SETTLING; i++)
 		say(kernels_word((enum kernels_state)i));
 	compare("which kernels are timed now");

@@ -48,9 +48,9 @@ of_rank_2() { PID=$(api comms | jq -e '.comms[] | select(.name == "runs").local_
 wait_until 60 of_rank_2
 of_rank_2
 kill -STOP "$PID"
-check "stopped: a process in state T is named, with what lets it go on" wait_until 20 verdict stall STOPPED '[2]'
+check "stopped: a process in state T is named, with what lets it continue" wait_until 20 verdict stall STOPPED '[2]'
 check "stopped: ... and its pid" api_is 'findings?active=true&grade=found' "any(.findings[]; .comm_name == \"runs\" and
-	(.text | test(\"^rank 2 .pid $PID. is stopped by a signal .state T.* on runs.* kill -CONT $PID lets it go on\")))"
+	(.text | test(\"^rank 2 .pid $PID. is stopped by a signal .state T.* on runs.* kill -CONT $PID lets it continue\")))"
 kill -CONT "$PID"
 goes_on() { api_is 'findings?active=true' '[.findings[] | select(.comm_name == "runs" and .verdict == "STOPPED")] == []'; }
 check "stopped: it goes on, and the finding is over" wait_until 20 goes_on
