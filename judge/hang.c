@@ -163,9 +163,44 @@ static void name_process(const struct hang_comm *c, uint64_t process, struct han
 			name_rank(out, c->ranks[i].rank);
 }
 
-/* All of them as ranks of the largest communicator, whose numbers they have in common. */
+static uint32_t circle_count(const struct hang_input *in, const struct hang_verdict *v,
+			     uint32_t place)
+{
+	const struct hang_comm *c = &in->comms[v->circle[place]];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += hang_leads_on(v, place, &c->ranks[i]);
+	return n;
+}
+
+/* The circle from where the fewest ranks lead on: how many these are. */
+static uint32_t circle_begin_with_few(const struct hang_input *in, struct hang_verdict *v)
+{
+	uint32_t least = UINT32_MAX, circle[HANG_CIRCLE], begin = 0;
+
+	for (uint32_t i = 0; i < v->ncircle; i++) {
+		uint32_t n = circle_count(in, v, i);
+
+		if (n >= least)
+			continue;
+		least = n;
+		begin = i;
+	}
+	for (uint32_t i = 0; i < v->ncircle; i++)
+		circle[i] = v->circle[(begin + i) % v->ncircle];
+	memcpy(v->circle, circle, v->ncircle * sizeof(circle[0]));
+	return least;
+}
+
+/*
+ * The few that went on to the next communicator before the many did: one such place opens the
+ * circle.  They are named as ranks of the largest communicator, whose numbers all have in common.
+ */
 static void name_circle(const struct hang_input *in, struct hang_verdict *out)
 {
+	uint32_t few = circle_begin_with_few(in, out);
+
 	out->verdict = VERDICT_COMM_DEADLOCK;
 	out->nranks = 0;
 	for (uint32_t i = 0; i < out->ncircle; i++)
@@ -174,6 +209,8 @@ static void name_circle(const struct hang_input *in, struct hang_verdict *out)
 	for (uint32_t i = 0; i < out->ncircle; i++) {
 		const struct hang_comm *c = &in->comms[out->circle[i]];
 
+		if (circle_count(in, out, i) > few)
+			continue;
 		for (uint32_t k = 0; k < c->n; k++)
 			if (hang_leads_on(out, i, &c->ranks[k]))
 				name_process(&in->comms[out->comm], c->ranks[k].process, out);

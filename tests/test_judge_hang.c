@@ -211,6 +211,26 @@ START_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
 }
 END_TEST
 
+/* One called the second communicator first, and three the first one. */
+START_TEST(of_a_circle_the_few_that_took_another_order_are_named)
+{
+	ranks[1][2].posted = false;
+	ranks[1][2].elsewhere = 0;
+	for (int32_t r = 0; r < RANKS; r++) {
+		ranks[0][r].posted = r == 2;
+		ranks[0][r].elsewhere = r == 2 ? HANG_NONE : 1;
+	}
+	for (uint32_t comm = 0; comm < 2; comm++) {
+		expect(comm, VERDICT_COMM_DEADLOCK, 1, 2);
+		ck_assert_uint_eq(got.circle[0], 1);	/* where it is missing: told first */
+	}
+	ranks[0][0].posted = true;	/* two against one */
+	expect(0, VERDICT_COMM_DEADLOCK, 1, 2);
+	ranks[0][1].posted = true;	/* nobody can say who */
+	expect(0, VERDICT_COMM_DEADLOCK, 2, 3);
+}
+END_TEST
+
 START_TEST(the_few_that_differ_from_the_many_are_named)
 {
 	ranks[0][2].count = 2048;
@@ -490,6 +510,7 @@ int main(void)
 		FX_TEST(who_may_be_away_is_followed_in_a_circle_alone),
 		FX_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here),
 		FX_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator),
+		FX_TEST(of_a_circle_the_few_that_took_another_order_are_named),
 		FX_TEST(the_few_that_differ_from_the_many_are_named),
 		FX_TEST(what_is_not_known_differs_from_nothing),
 		FX_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits),

@@ -27,6 +27,19 @@ cat >"$T/nodes.scn" <<-SCN
 	end
 SCN
 
+# One of four calls b first, the others a.
+cat >"$T/four.scn" <<-SCN
+	processes 4
+	comm a ranks 0-3 channels 2
+	comm b ranks 0-3 channels 2
+	swap rank 2 comm a op 20 comm b op 20
+	loop forever
+		compute 2ms
+		AllReduce a 1Mi float32
+		AllReduce b 1Mi float32
+	end
+SCN
+
 # found SEVERITY RANKS: one finding is about what hangs.
 found() {
 	api_is 'findings?active=true&grade=found' "[.findings[] | select(.kind != \"died\")] |
@@ -52,5 +65,6 @@ deadlock() {
 
 deadlock "within a node" comm-deadlock warning "[0, 1]"
 deadlock "between nodes" "$T/nodes.scn" critical "[0, 2]"
+deadlock "one against three" "$T/four.scn" warning "[2]"
 
 done_testing
