@@ -111,6 +111,13 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns);
 void flow_poll(void *arg, uint64_t now_ns);
 void flow_look(void *arg, uint64_t now_ns);
 
+/*
+ * When to look again, after a look that took so much CPU.  Hundreds of processes, or thousands of
+ * communicators, are looked at less often.  Findings take several looks, so that this delays
+ * them: much only where nothing goes on.
+ */
+uint64_t flow_next_look(struct daemon *d, uint64_t now_ns, uint64_t cost_ns);
+
 /* Timer: write the exemplars that are due. */
 void flow_exemplar(void *arg, uint64_t now_ns);
 

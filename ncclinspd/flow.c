@@ -288,11 +288,7 @@ static bool flow_is_idle(struct daemon *d, uint64_t now_ns)
 	return now_ns - d->moved_ns >= IDLE_NS;
 }
 
-/*
- * Hundreds of processes, or thousands of communicators, are looked at less often.  Findings take
- * several looks, so that this delays them: much only where nothing goes on.
- */
-static uint64_t flow_next_look(struct daemon *d, uint64_t now_ns, uint64_t cost_ns)
+uint64_t flow_next_look(struct daemon *d, uint64_t now_ns, uint64_t cost_ns)
 {
 	uint64_t wait_ns = cost_ns * (flow_is_idle(d, now_ns) ? IDLE_SHARE : LOOK_SHARE);
 
