@@ -82,8 +82,8 @@ static inline void fx_process_init(struct fx_recon *fx, struct fx_process *f, ui
 			.has_id = api_version >= 4,
 			.id = 0xc0 + (uint64_t)i,
 			.rank = api_version >= 4 ? (int32_t)id - 1 : UNKNOWN_I32,
-			.nranks = 4,
-			.nnodes = i + 1,	/* communicator 1 has a network */
+			.nranks = api_version >= 4 ? 4 : UNKNOWN_I32,
+			.nnodes = api_version >= 4 ? i + 1 : UNKNOWN_I32, /* 1 has a network */
 			.name = "tp",
 		};
 	f->p = (struct process){

@@ -304,6 +304,30 @@ START_TEST(host_times_are_used_where_the_api_has_no_stamps)
 }
 END_TEST
 
+/* The first operation tells; whatever others say later is not believed. */
+START_TEST(before_version_4_a_communicator_is_known_by_its_operations)
+{
+	union fx_record first = fx_coll(8, 7, 3, 2, 100), second = fx_coll(9, 7, 4, 2, 200);
+
+	fx_recon_open(&fx, 3, FX_MASK_OPS);
+	first.coll.rank = 2;
+	give(first);
+	ck_assert(!fx.a.comms[0].has_id);	/* NCCL 2.27 on gives no hash */
+	second.coll.comm_hash = 0xabcd;
+	second.coll.rank = 2;
+	give(second);
+	ck_assert(fx.a.comms[0].has_id);
+	ck_assert_uint_eq(fx.a.comms[0].id, 0xabcd);
+	ck_assert_int_eq(fx.a.comms[0].rank, 2);
+	ck_assert_int_eq(fx.a.comms[0].nranks, UNKNOWN_I32);
+	ck_assert(!fx.a.comms[1].has_id);
+	second = fx_coll(10, 7, 5, 2, 300);
+	second.coll.comm_hash = 0x1234;
+	give(second);
+	ck_assert_uint_eq(fx.a.comms[0].id, 0xabcd);
+}
+END_TEST
+
 START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight)
 {
 	union fx_record first = fx_coll(8, 0, 3, 2, 100), second = fx_coll(9, 0, 4, 2, 200);
@@ -387,6 +411,7 @@ int main(void)
 		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),
 		FX_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process),
 		FX_TEST(host_times_are_used_where_the_api_has_no_stamps),
+		FX_TEST(before_version_4_a_communicator_is_known_by_its_operations),
 		FX_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight),
 		FX_TEST(finalized_communicator_has_waited_for_its_operations),
 		FX_TEST(open_operations_and_calls_can_be_listed_also_after_the_end),

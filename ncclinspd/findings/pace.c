@@ -132,7 +132,7 @@ void paces_add(struct paces *paces, const struct op *op)
 		return;
 	last_ns = pace->period.last_ns;
 	if (op->enqueued_ns >= last_ns)
-		pace->watched = op->expects_kernel || op->expects_proxy;
+		pace->watched = op_end_is_known(op);
 	if (pace->period.count && op->enqueued_ns > last_ns + pace->longest_ns)
 		pace->longest_ns = op->enqueued_ns - last_ns;
 	period_add(&pace->period, op_token(op, comm), op->enqueued_ns, pace_part(pace, op));

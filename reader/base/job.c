@@ -154,7 +154,7 @@ static const struct comm *comms_find_largest(const struct process *p, bool open,
 	const struct comm *largest = NULL;
 
 	for (const struct comm *c = p->comms; c < p->comms + p->ncomms; c++)
-		if (c->ready && c->has_id && (!open || !c->finalize_ticks) &&
+		if (c->ready && c->has_id && c->nranks > 0 && (!open || !c->finalize_ticks) &&
 		    (!largest || c->nranks > largest->nranks) &&
 		    (!like || c == like || comms_share_gpu(c, like)))
 			largest = c;

@@ -31,10 +31,10 @@ enum process_state {
 /* One communicator as one init of one process saw it: one local rank. */
 struct comm {
 	bool ready;		/* false: an init is at work on it; nothing below is set */
-	bool has_id;		/* API v4 on; the four below come with it */
-	uint64_t id;
-	int32_t rank;		/* UNKNOWN_I32 until told; API v1 to v3 learn it from events */
-	int32_t nranks;
+	bool has_id;		/* API v4 on: the four below come with it */
+	uint64_t id;		/* ... API v1 to v3: with the first operation, these two alone */
+	int32_t rank;		/* UNKNOWN_I32 until then */
+	int32_t nranks;		/* UNKNOWN_I32 with API v1 to v3 */
 	int32_t nnodes;
 	bool has_gpu;
 	uint8_t gpu_uuid[16];

@@ -173,14 +173,20 @@ void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint
 	}
 }
 
-/* API v1 to v3: the communicator says nothing of itself, each event a little. */
-static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash)
+/* API v1 to v3: the communicator says nothing of itself, each event a little, which is kept. */
+static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash,
+				 struct comm *comm)
 {
 	if (op->has_comm_id)
 		return;
 	op->rank = rank >= 0 ? rank : UNKNOWN_I32;
 	op->has_comm_id = comm_hash != 0;
 	op->comm_id = comm_hash;
+	if (!comm || !comm_hash)
+		return;
+	comm->has_id = true;
+	comm->id = comm_hash;
+	comm->rank = op->rank;
 }
 
 /*
@@ -343,7 +349,8 @@ static void op_fill_coll(const struct recon *r, const struct event *ev, struct o
 	op->group = c->group;
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
 	op->root = ops_root(op->func, c->root);
-	fill_comm_from_event(op, c->rank, c->comm_hash);
+	fill_comm_from_event(op, c->rank, c->comm_hash,
+			     process_comm(r->process, ev->rec->comm));
 	op_fill_size(op, c->count, process_name(r->process, c->datatype));
 }
 
@@ -357,7 +364,8 @@ static void op_fill_p2p(const struct recon *r, const struct event *ev, struct op
 	op->channels = c->channels;
 	op->tag = c->tag;
 	op->group = c->group;
-	fill_comm_from_event(op, c->rank, c->comm_hash);
+	fill_comm_from_event(op, c->rank, c->comm_hash,
+			     process_comm(r->process, ev->rec->comm));
 	op_fill_size(op, c->count, process_name(r->process, c->datatype));
 }
 

@@ -98,5 +98,22 @@ for v in 1 2 3; do
 	check "v$v: what waits for it does not say where that is" eval '"$B/ncclinsp" diagnose -o json --gpu :${v}6:00 |
 		jq -e ".findings[0].text | test(\"waits there for rank 0, whose process this version of NCCL does not\")"'
 done
+
+# ---- who has not come, where operations alone tell of their communicator (NCCL 2.23 to 2.26) --
+natives=([1]=2.23 [2]=2.25 [3]=2.26)	# to older versions than their own, releases give no hash
+for v in 1 2 3; do
+	{ echo "nccl ${natives[v]}"; cat "$TOP/tests/scenarios/never-joins.scn"; } >"$T/absent$v.scn"
+	SLURM_JOB_ID=900$v "$B/nccl-sim" --plugin "$PLUGIN" --api v$v "$T/absent$v.scn" 2>/dev/null &
+	started+=($!)
+done
+# absent V: one finding of that job, and whom it is about.
+absent() {
+	"$B/ncclinsp" diagnose -o json --job "900$1" | jq -e --argjson v "$1" '[.findings[] | select(.kind != "loss")] |
+		length == 1 and (.[0] | .verdict == "NOT_JOINED" and .grade == "found" and .ranks == [3] and
+			.job == "900\($v)" and (.text | test("^rank 3 \\(pid [0-9]+\\) has not come to AllReduce #10 on ")))'
+}
+for v in 1 2 3; do
+	check "v$v: who has not come is named, and nobody else" wait_until 40 absent $v
+done
 check "ops finds none of a job that there is not" exits 4 "nothing matches --job 800" "$B/ncclinsp" ops --job 800
 done_testing
