@@ -19,6 +19,8 @@ static const struct finding *found;
 static struct process processes[RANKS], *list[RANKS];
 static struct comm comms[RANKS];
 static uint64_t posted_ns[RANKS];
+static bool untimed;		/* nobody tells how long operations take */
+static uint64_t other;		/* bytes that iterations of another kind have more */
 
 static size_t all_processes(void *arg, struct process *const **at)
 {
@@ -33,6 +35,8 @@ static void setup(void)
 
 	log_set_level(LOG_ERROR);
 	now_ns = 100000 * SECOND;
+	untimed = false;
+	other = 0;
 	for (int i = 0; i < RANKS; i++) {
 		comms[i] = (struct comm){ .ready = true, .has_id = true, .id = 0xc0, .rank = i,
 					  .nranks = RANKS, .name = "dp" };
@@ -69,8 +73,9 @@ static void post(int rank, int i, uint64_t inside_ns)
 	const struct op op = {
 		.process_id = processes[rank].id, .has_comm_id = true, .comm_id = 0xc0,
 		.comm_name = "dp", .nranks = RANKS, .rank = rank, .func = "AllReduce",
-		.bytes = UINT64_C(1) << (20 + i), .source = TIMING_KERNEL_GPU, .sampled = true,
-		.complete = true, .expects_kernel = true, .exec_ns = inside_ns,
+		.bytes = (UINT64_C(1) << (20 + i)) + other, .sampled = true, .complete = true,
+		.source = untimed ? TIMING_NONE : TIMING_KERNEL_GPU, .expects_kernel = !untimed,
+		.exec_ns = untimed ? UNKNOWN_U64 : inside_ns,
 		.enqueued_ns = posted_ns[rank], .started_ns = posted_ns[rank],
 	};
 
@@ -141,24 +146,124 @@ START_TEST(what_goes_on_for_an_hour_is_usual)
 }
 END_TEST
 
+/* Half a minute old, and its operations are timed only since a moment before. */
+START_TEST(young_job_is_told_what_it_computes_longer_at_least)
+{
+	json_t *evidence;
+
+	untimed = true;
+	run(COMPUTE_FIRST + 2, 0, 1);
+	untimed = false;
+	run(COMPUTE_LASTS - 1, RANKS, 1.44);
+	ck_assert_ptr_null(look_for_finding());
+	run(1, RANKS, 1.44);
+	ck_assert_ptr_nonnull(look_for_finding());
+	ck_assert_int_eq(found->severity, FINDING_INFO);
+	ck_assert_ptr_nonnull(strstr(found->text, "compute at least 3"));
+	ck_assert_ptr_nonnull(strstr(found->text, "of an iteration instead of at most 9"));
+	ck_assert_uint_eq(found->since_ns, now_ns - COMPUTE_LASTS * COMPUTE_WINDOW_NS);
+	evidence = json_loadb(found->evidence, found->evidence_bytes, 0, NULL);
+	fx_evidence_is_explained(evidence);
+	ck_assert(json_is_true(json_object_get(evidence, "at_most")));
+	ck_assert(json_is_null(json_object_get(evidence, "sigma")));
+	json_decref(evidence);
+	run(12, RANKS, 1.44);
+	ck_assert_ptr_nonnull(look_for_finding());
+	run(20, 0, 1);
+	ck_assert_ptr_null(look_for_finding());
+}
+END_TEST
+
+/* All of the increase may be NCCL's, as far as is known. */
+START_TEST(what_nccl_may_have_taken_is_no_computing)
+{
+	untimed = true;
+	run(COMPUTE_FIRST + 2, 0, 1);
+	untimed = false;
+	run(12, 1, 1.44);
+	ck_assert_ptr_null(look_for_finding());
+}
+END_TEST
+
+START_TEST(iterations_of_another_kind_are_not_compared)
+{
+	run(CUSUM_FIRST + 2, 0, 1);
+	for (int i = 0; i < 3; i++) {
+		other = 64;
+		run(8, RANKS, 3);
+		other = 0;
+		run(10, 0, 1);
+		ck_assert_ptr_null(look_for_finding());
+	}
+	run(12, RANKS, 1.44);
+	ck_assert_ptr_nonnull(look_for_finding());
+}
+END_TEST
+
+START_TEST(what_was_faster_for_minutes_is_usual)
+{
+	run(CUSUM_FIRST + 2, 0, 1);
+	run(2 * CUSUM_STEADY, RANKS, 0.5);
+	run(20, 0, 1);
+	ck_assert_ptr_nonnull(look_for_finding());
+}
+END_TEST
+
+/* ---- windows that are made up --------------------------------------------------- */
+
+static struct compute_series series;
+static struct compute_case judged;
+
+static bool window_is_told(uint64_t step_ns, uint64_t inside_ns, uint64_t kind)
+{
+	const struct compute_row row = { step_ns, step_ns, inside_ns, kind };
+
+	now_ns += COMPUTE_WINDOW_NS;
+	return compute_judge(&series, 12, &row, 1, now_ns, &judged);
+}
+
+/* Iterations of 4 s, one of which is a checkpoint. */
+START_TEST(one_long_pause_is_not_told)
+{
+	memset(&series, 0, sizeof(series));
+	for (int i = 0; i < 100; i++)
+		ck_assert(!window_is_told((i % 25 == 24 ? 30 : 4) * SECOND + fx_random() % MS,
+					  SECOND, 1));
+	ck_assert_int_eq(series.cusum.alarm, 0);
+}
+END_TEST
+
+START_TEST(slow_start_is_not_the_usual)
+{
+	memset(&series, 0, sizeof(series));
+	for (int i = 0; i < 6; i++)
+		ck_assert(!window_is_told(100 * MS, UNKNOWN_U64, 1));
+	for (int i = 0; i < 8; i++)
+		ck_assert(!window_is_told(20 * MS, 2 * MS, 1));
+	for (int i = 0; i < COMPUTE_LASTS; i++)
+		ck_assert_int_eq(window_is_told(30 * MS, 2 * MS, 1), i == COMPUTE_LASTS - 1);
+	ck_assert_uint_eq(judged.since_ns, now_ns - COMPUTE_LASTS * COMPUTE_WINDOW_NS);
+}
+END_TEST
+
 /*
  * A pipeline that is in its sends and receives all the time computes for 1 us or 3, or for nothing,
  * until a longer part of it is taken for its iteration.
  */
 static const struct compute_row pipelines[][2] = {
-	{ { 2 * MS, 2 * MS - 1000 }, { 2 * MS, 2 * MS - 3000 } },
-	{ { 2 * MS, 2 * MS }, { 5 * MS, 2 * MS } },
+	{ { 2 * MS, 2 * MS, 2 * MS - 1000, 1 }, { 2 * MS, 2 * MS, 2 * MS - 3000, 1 } },
+	{ { 2 * MS, 2 * MS, 2 * MS, 1 }, { 5 * MS, 5 * MS, 2 * MS, 1 } },
 };
 
 START_TEST(what_hardly_computes_is_not_told)
 {
-	const struct compute_row *rows = pipelines[_i];
-	struct cusum series = { 0 };
-	struct compute_case c;
+	memset(&series, 0, sizeof(series));
+	for (int i = 0; i < CUSUM_FIRST + 12; i++) {
+		const struct compute_row *row = &pipelines[_i][i > CUSUM_FIRST];
 
-	for (int i = 0; i < CUSUM_FIRST + 12; i++)
-		ck_assert(!compute_judge(&series, 5, &rows[i >= CUSUM_FIRST], 1, &c));
-	ck_assert_int_eq(series.alarm, 1);
+		ck_assert(!window_is_told(row->step_ns, row->inside_ns, row->kind));
+	}
+	ck_assert_int_eq(series.cusum.alarm, 1);
 }
 END_TEST
 
@@ -168,6 +273,12 @@ int main(void)
 		FX_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed),
 		FX_TEST(one_rank_alone_is_not_all),
 		FX_TEST(what_goes_on_for_an_hour_is_usual),
+		FX_TEST(young_job_is_told_what_it_computes_longer_at_least),
+		FX_TEST(what_nccl_may_have_taken_is_no_computing),
+		FX_TEST(iterations_of_another_kind_are_not_compared),
+		FX_TEST(what_was_faster_for_minutes_is_usual),
+		FX_TEST(one_long_pause_is_not_told),
+		FX_TEST(slow_start_is_not_the_usual),
 		FX_LOOP(what_hardly_computes_is_not_told, 0, FX_COUNT(pipelines)),
 	};
 

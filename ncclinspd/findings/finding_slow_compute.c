@@ -15,10 +15,9 @@
 #include "rows/rows.h"
 #include "util/list.h"
 
-#define WINDOW_NS	UINT64_C(5000000000)
-#define HOLD_NS		(6 * WINDOW_NS)
+#define HOLD_NS		(6 * COMPUTE_WINDOW_NS)
 #define WEEK_WINDOWS	120960.0
-#define USUAL_NS	(720 * WINDOW_NS)	/* then it is the new way of things */
+#define USUAL_NS	(720 * COMPUTE_WINDOW_NS)	/* then it is the new way of things */
 #define JOBS		128
 
 struct compute_job_key {
@@ -29,8 +28,7 @@ struct compute_job_key {
 struct compute_job {
 	struct keyed_head head;
 	struct compute_job_key key;
-	struct cusum series;
-	uint64_t since_ns;
+	struct compute_series series;
 	char comm_name[97];
 	struct compute_row rows[COMPUTE_RANKS];	/* of this look */
 	uint32_t nrows;
@@ -41,16 +39,22 @@ struct computes {
 	struct keyed jobs;
 };
 
-/* False: its iteration, or its time in NCCL, is not known. */
+/* False: its iteration is not known. */
 static bool compute_row_of(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns,
 			   struct compute_row *row)
 {
 	struct period_step step;
 
-	row->step_ns = stall_step_ns(dg, process_id, now_ns - WINDOW_NS);
-	if (!row->step_ns || !stall_step(dg, process_id, now_ns, &step) || step.inside_ns < 0)
+	struct period_quartiles steps = stall_steps_since(dg, process_id,
+							  now_ns - COMPUTE_WINDOW_NS);
+
+	if (!steps.lower_ns || !stall_step(dg, process_id, now_ns, &step))
 		return false;
-	row->inside_ns = (uint64_t)fmin(step.inside_ns, (double)row->step_ns);
+	*row = (struct compute_row){
+		.step_ns = steps.lower_ns, .most_ns = steps.upper_ns, .kind = step.kind,
+		.inside_ns = step.inside_ns < 0 ? UNKNOWN_U64 :
+			     (uint64_t)fmin(step.inside_ns, (double)steps.lower_ns),
+	};
 	return true;
 }
 
@@ -86,20 +90,14 @@ static void compute_look_at(struct diagnose *dg, struct compute_job *job, double
 		.kind = FINDING_SLOW_COMPUTE, .severity = FINDING_INFO, .uid = (uid_t)job->key.uid,
 		.has_comm_id = true, .comm_id = job->key.comm_id, .peer = UNKNOWN_I32,
 	};
-	int before = job->series.alarm;
-	bool slow = compute_judge(&job->series, h, job->rows, job->nrows, &c);
 
-	if (before <= 0 && cusum_onset(&job->series, 1) <= 1)
-		job->since_ns = now_ns - WINDOW_NS;
-	if (!slow)
+	if (!compute_judge(&job->series, h, job->rows, job->nrows, now_ns, &c))
 		return;
-	if (now_ns - job->since_ns > USUAL_NS)
-		cusum_start(&job->series, log((double)c.compute_ns), job->series.sigma,
-			    CUSUM_STEADY);
-	c.since_ns = f.since_ns = job->since_ns;
+	if (now_ns - c.since_ns > USUAL_NS)
+		compute_accept(&job->series);
+	f.since_ns = c.since_ns;
 	memcpy(f.comm_name, job->comm_name, sizeof(f.comm_name));
 	compute_say(&c, now_ns, f.text, sizeof(f.text));
-	c.sigma = job->series.sigma;
 	finding_set_evidence(&f, slow_compute_evidence_fields, &c);
 	diagnose_report(dg, &finding_slow_compute, index_mix(job->key.comm_id, job->key.uid), &f,
 			now_ns);
@@ -114,9 +112,9 @@ static void compute_look(struct diagnose *dg, void *state, uint64_t now_ns)
 	double h;
 	size_t n;
 
-	if (now_ns / WINDOW_NS == cs->window)
+	if (now_ns / COMPUTE_WINDOW_NS == cs->window)
 		return;
-	cs->window = now_ns / WINDOW_NS;
+	cs->window = now_ns / COMPUTE_WINDOW_NS;
 	while ((job = keyed_next(&cs->jobs, job))) {
 		job->nrows = 0;
 		jobs++;

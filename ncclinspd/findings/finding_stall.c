@@ -116,7 +116,8 @@ uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
 	return limit.ns;
 }
 
-uint64_t stall_step_ns(const struct diagnose *dg, uint64_t process_id, uint64_t from_ns)
+struct period_quartiles stall_steps_since(const struct diagnose *dg, uint64_t process_id,
+					  uint64_t from_ns)
 {
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 

@@ -153,11 +153,14 @@ uint64_t paces_period(struct paces *paces, uint64_t process_id)
 	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
 }
 
-uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns)
+struct period_quartiles paces_period_since(struct paces *paces, uint64_t process_id,
+					   uint64_t from_ns)
 {
 	struct pace *pace = pace_find(paces, process_id);
 
-	return pace && period_find(&pace->period) ? period_since(&pace->period, from_ns) : 0;
+	if (!pace || !period_find(&pace->period))
+		return (struct period_quartiles){ 0, 0 };
+	return period_since(&pace->period, from_ns);
 }
 
 bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,

@@ -23,8 +23,9 @@ void paces_forget(struct paces *paces, uint64_t process_id);
 /* Median iteration time in ns; 0: none is known. */
 uint64_t paces_period(struct paces *paces, uint64_t process_id);
 
-/* The lower quartile of iterations that ended since then. */
-uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns);
+/* Iterations that ended since then. */
+struct period_quartiles paces_period_since(struct paces *paces, uint64_t process_id,
+					   uint64_t from_ns);
 
 /*
  * The iterations of the last 10 s, or the last one.  Its parts are not known where nothing was

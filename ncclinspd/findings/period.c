@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "reader/base/pool.h"
 #include "tables/stat.h"
 #include "util/list.h"
 
@@ -232,6 +233,16 @@ static bool is_worth_a_try(const struct period *p)
 	return p->count - p->tried >= 16 + before / 4;
 }
 
+/* Of the newest iteration but one: of the newest, operations may be missing that end late. */
+static uint64_t period_kind(const struct period *p)
+{
+	uint64_t kind = p->lag;
+
+	for (uint32_t i = p->lag; i < 2 * p->lag; i++)
+		kind += index_mix(p->ring[period_place(p, i)].token, p->lag);
+	return kind;
+}
+
 bool period_find(struct period *p)
 {
 	if (p->lag && period_goes_on(p))
@@ -244,10 +255,11 @@ bool period_find(struct period *p)
 	p->lag = find_lag(p);
 	if (p->lag && !period_measure(p))
 		p->lag = 0;
+	p->kind = period_kind(p);
 	return p->lag;
 }
 
-uint64_t period_since(const struct period *p, uint64_t from_ns)
+struct period_quartiles period_since(const struct period *p, uint64_t from_ns)
 {
 	uint32_t from_us = from_ns > p->origin_ns ? (uint32_t)((from_ns - p->origin_ns) / 1000) : 0;
 	struct { double at[SINCE_MOST]; uint32_t n; } us = { .n = 0 };
@@ -259,8 +271,13 @@ uint64_t period_since(const struct period *p, uint64_t from_ns)
 	for (uint32_t i = 0; i < n; i += stride)
 		*array_must_add(us.at, &us.n) = p->ring[period_place(p, i)].us -
 						p->ring[period_place(p, i + p->lag)].us;
+	if (!us.n)
+		return (struct period_quartiles){ 0, 0 };
 	stat_sort(us.at, us.n);
-	return us.n ? (uint64_t)us.at[us.n / 4] * 1000 : 0;
+	return (struct period_quartiles){
+		.lower_ns = (uint64_t)us.at[us.n / 4] * 1000,
+		.upper_ns = (uint64_t)us.at[us.n - 1 - us.n / 4] * 1000,
+	};
 }
 
 /* ---- what is in one ------------------------------------------------------------ */
@@ -307,7 +324,7 @@ struct period_step period_step(const struct period *p, uint64_t window_ns)
 	struct period_step step = {
 		.step_ns = (uint64_t)(p->ring[period_place(p, 0)].us -
 				      p->ring[period_place(p, n)].us) * 1000 / (n / p->lag),
-		.inside_ns = -1, .moving_ns = -1,
+		.inside_ns = -1, .moving_ns = -1, .kind = p->kind,
 	};
 
 	if (at && !period_sum_up(p, n, at)) {

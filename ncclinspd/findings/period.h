@@ -27,6 +27,7 @@ struct period {
 	uint64_t tried;		/* `count` when a period was last looked for */
 	uint64_t checked;	/* ... when it was last seen to hold */
 	uint32_t lag;		/* operations per iteration; 0: there is no period */
+	uint64_t kind;		/* equal for the same ones, wherever the count begins */
 	uint64_t median_ns;	/* time of an iteration; meaningful if lag != 0 */
 	uint64_t p95_ns;
 	struct {
@@ -47,16 +48,22 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct perio
  */
 bool period_find(struct period *p);
 
+/* The quartiles of some iterations; 0: there was none. */
+struct period_quartiles {
+	uint64_t lower_ns, upper_ns;
+};
+
 /*
- * The lower quartile of the iterations, each from an operation to the next like it, that ended
- * after that time; 0: there was none.  To be called after a period_find() that is true.
+ * The iterations, each from an operation to the next like it, that ended after that time.
+ * To be called after a period_find() that is true.
  */
-uint64_t period_since(const struct period *p, uint64_t from_ns);
+struct period_quartiles period_since(const struct period *p, uint64_t from_ns);
 
 /* The mean of whole iterations; the parts of it are < 0 where they are not known. */
 struct period_step {
 	uint64_t step_ns;
 	double inside_ns, moving_ns;
+	uint64_t kind;
 };
 
 /*

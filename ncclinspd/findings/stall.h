@@ -40,7 +40,8 @@ uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op);
 uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id);
 
 /* As paces_period_since(), and paces_step(). */
-uint64_t stall_step_ns(const struct diagnose *dg, uint64_t process_id, uint64_t from_ns);
+struct period_quartiles stall_steps_since(const struct diagnose *dg, uint64_t process_id,
+					  uint64_t from_ns);
 bool stall_step(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns,
 		struct period_step *out);
 
