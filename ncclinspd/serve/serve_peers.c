@@ -67,7 +67,7 @@ static void peer_put_fit(const struct rows_writer *w, struct json *j, const void
 
 	f.missing = fit_outcome_text(outcome);
 	if (outcome == FIT_FOUND) {
-		f.latency_ns = (uint64_t)(line.latency_ns + 0.5);
+		f.latency_ns = (uint64_t)line.latency_ns;
 		f.rate_gbs = 1 / line.ns_per_byte;
 		f.r2 = line.r2;
 		f.method = fit_method_text(line.method);

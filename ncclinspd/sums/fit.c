@@ -5,6 +5,7 @@
  */
 #include "ncclinspd/sums/fit.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +236,7 @@ enum fit_outcome fit_line(const struct fit *fit, struct fit_line *line)
 		found.r2 = line_explained(fit, &found);
 		if (found.r2 < FIT_LEAST_R2)
 			continue;
+		found.latency_ns = round(found.latency_ns);	/* wherever it is told, the same */
 		*line = found;
 		return FIT_FOUND;
 	}

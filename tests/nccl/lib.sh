@@ -14,7 +14,8 @@ job_pids=()
 job_number=0
 
 # start_job LAYOUT PROGRAM...: layouts are PROCESSESxRANKS; several processes are as
-# many nodes.  Leaves the directory of the job, with truth.*, kernels.* and out.*, in $J.
+# many nodes.  What hangs ends by itself (JOB_LIMIT_S), however slow the machine is.  Leaves the
+# directory of the job, with truth.*, kernels.* and out.*, in $J.
 start_job() {
 	local processes=${1%x*} local=${1#*x} first
 	shift
@@ -24,7 +25,7 @@ start_job() {
 	job_pids=()
 	for ((first = 0; first < processes * local; first += local)); do
 		NCCL_HOSTID=node$first FAKE_GPU_COUNT=$local FAKE_GPU_DIARY=$J/kernels.$first \
-			nice timeout -k 1 120 "$NCCL/nccl-job" \
+			nice timeout -k 1 600 "$NCCL/nccl-job" \
 			$((processes * local)) $first "$local" "$J" "$@" >"$J/out.$first" 2>&1 &
 		job_pids+=($!)
 	done

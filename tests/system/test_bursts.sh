@@ -61,9 +61,12 @@ run() {
 # A line for each rank: how many operations of it were timed, and which part of them on
 # all; then how many bursts there were.  Ranks that begin on either side of a second know
 # their rate a second apart, so the first ones are left out; bursts begin on the second.
+# Of one that goes on, as the machine is too slow for more, its begin is.
 in_common() {
-	jq -rs '(map(.first_real_ns) | min / 1e9 | floor + 4.6) as $from |
-		.[] | select(.first_real_ns / 1e9 > $from) | [.world_rank, .first, .last] |
+	jq -rs '(map(.first_real_ns) | min / 1e9 | floor + 4.6) as $from | (map(.last) | max / 2) as $half |
+		map(select(.last > $half and .first_real_ns / 1e9 <= $from)) as $on | ($on | map(.first) | max) as $cut |
+		([.[] | select(.first_real_ns / 1e9 > $from)] + ($on | map(.first = $cut)))[] |
+		[.world_rank, .first, .last] |
 		@tsv' "$T/timed-$1" | awk '
 		{ for (i = $2; i <= $3; i++) on[i]++; timed[$1] += $3 - $2 + 1; runs[$1]++ }
 		END {

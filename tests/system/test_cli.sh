@@ -240,10 +240,11 @@ check "top as text keeps to COLUMNS" \
 
 status_says() { "$I" status >"$T/out" && grep -q "comes last" "$T/out"; }
 check "whose job is over comes last no more" eval '! status_says'
-sed 's/loop 40/loop forever/' "$T/job.scn" >"$T/late.scn"
+# On a busy machine processes would drift apart, and another one be late.
+{ echo "peers together"; sed 's/loop 40/loop forever/' "$T/job.scn"; } >"$T/late.scn"
 setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" >/dev/null 2>&1 &
 JOB=$!
-check "the late rank is named" wait_until 20 eval \
+check "the late rank is named" wait_until 60 eval \
 	'"$I" status | grep -Eq "! suspected: rank 2 of dp .pid [0-9]+. comes last in [0-9]+ % of AllReduce"'
 check "diagnose and check tell of it as well, and raise no alarm" \
 	eval 'ends 0 "$I" diagnose -f kind=straggler && says "^suspected warning: straggler STEADY on dp" &&
