@@ -140,7 +140,8 @@ static int level_show(struct cli *cli)
 
 /* ---- what is to be --------------------------------------------------------------- */
 
-static const char *const levels[] = { "off", "ops", "kernel", "net", "trace", "default", NULL };
+static const char *const levels[] = { "off", "ops", "kernel", "net", "trace", "detail", "default",
+				      NULL };
 
 static bool word_is_level(const char *word)
 {
@@ -220,6 +221,7 @@ static void tell_others(const struct followers *n, size_t all, const json_t *ans
 static void level_tell(struct cli *cli, const json_t *answer)
 {
 	size_t all = json_array_size(json_object_get(answer, "processes"));
+	const json_t *raised = json_object_get(answer, "raised");
 	char target[192], wanted[64], time[64], took[TEXT_MAX];
 	uint64_t took_ns = 0;
 	struct followers n;
@@ -230,6 +232,11 @@ static void level_tell(struct cli *cli, const json_t *answer)
 	if (cli->dry_run) {
 		printf("%s: would be %s%s, of %zu processes; nothing was changed\n", target,
 		       *wanted ? wanted : "as before", time, all);
+		return;
+	}
+	if (json_is_integer(raised)) {
+		printf("%s: %s%s; %lld processes raised\n", target, wanted, time,
+		       (long long)json_integer_value(raised));
 		return;
 	}
 	n = level_follow(cli, answer, &took_ns);
@@ -268,7 +275,7 @@ int cmd_level(struct cli *cli)
 		return code;
 	if (level && !word_is_level(level))
 		return cli_reject("'%s' is no level; there are off, ops, kernel, net, trace, "
-				  "default", level);
+				  "detail, default", level);
 	if (level || cli->sample)
 		return level_change(cli, level);
 	if (cli->for_ns || cli->dry_run)

@@ -27,6 +27,20 @@ struct each {
 	int code;
 };
 
+/* What was refused or failed is told on stderr, so that a program need not read all. */
+static void each_print(struct each *e, const char *host)
+{
+	FILE *to = e->code == CLI_DONE ? stdout : stderr;
+	char *line = NULL;
+	size_t room = 0;
+
+	rewind(e->said);
+	while (getline(&line, &room, e->said) > 0)
+		fprintf(to, "%s: %s", host, line);
+	free(line);
+	fclose(e->said);
+}
+
 /* The last of several hosts counts, so that one more is put behind the words. */
 static void each_start(struct each *e, char **argv, int argc, const char *host)
 {
@@ -61,18 +75,6 @@ static void each_wait(struct each *e)
 	while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	e->code = WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
-}
-
-static void each_print(struct each *e, const char *host)
-{
-	char *line = NULL;
-	size_t room = 0;
-
-	rewind(e->said);
-	while (getline(&line, &room, e->said) > 0)
-		printf("%s: %s", host, line);
-	free(line);
-	fclose(e->said);
 }
 
 int each_run(char **argv, int argc, const struct hosts *hosts)

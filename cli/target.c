@@ -23,7 +23,7 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 }
 
 /* The one that the name means; several may have it. */
-static int target_find_comm(struct cli *cli, json_t *body)
+static int target_find_name(struct cli *cli, json_t *body)
 {
 	json_t *names = listing_comms(cli), *ids, *unused;
 	const char *name, *one, *id = NULL;
@@ -49,6 +49,20 @@ static int target_find_comm(struct cli *cli, json_t *body)
 		fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists "
 			"them\n", cli->comm);
 	return code;
+}
+
+static bool comm_is_id(const char *comm)
+{
+	return strlen(comm) == 18 && !strncmp(comm, "0x", 2) &&
+	       strspn(comm + 2, "0123456789abcdef") == 16;
+}
+
+/* An id need not be listed to be known. */
+static int target_find_comm(struct cli *cli, json_t *body)
+{
+	if (comm_is_id(cli->comm))
+		return json_object_set_new(body, "comm_id", json_string(cli->comm));
+	return target_find_name(cli, body);
 }
 
 static int body_put_target(struct cli *cli, json_t *body)

@@ -256,6 +256,7 @@ int answers_start(struct daemon *d)
 		.loop = loop_backend(d->loop),
 		.started_mono_ns = d->started_mono_ns,
 		.started_real_ns = d->started_real_ns,
+		.raiser = d->config.raiser,
 	};
 	int r;
 

@@ -20,6 +20,7 @@
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/keep/snapshots.h"
 #include "ncclinspd/levels/marks.h"
+#include "ncclinspd/levels/raise.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/manager.h"
 #include "ncclinspd/metrics/metrics.h"
@@ -87,6 +88,7 @@ struct daemon {
 	uint64_t moved_ns;		/* ... and when there were new ones last */
 	struct steer *steer;
 	struct marks *marks;
+	struct raise *raise;		/* NULL: other nodes are not asked */
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
 	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
 	struct loop_timer snapshot_timer, otlp_timer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures that leave the node: /metrics over TCP, by a second server that has nothing else,
- * and as a file; findings, operations and metrics to an OpenTelemetry collector.  Worth having,
- * not worth failing for.
+ * and as a file; findings, operations and metrics to an OpenTelemetry collector; findings that
+ * other nodes are to look at in detail.  Worth having, not worth failing for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -213,12 +213,16 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 		log_say(LOG_WARN, "no metrics as a file metrics-textfile=%s error=\"%s\"",
 			d->config.metrics_textfile, strerror(-d->textfile_error));
 	otlp_start_metrics(d);
+	if (d->config.raise_hosts[0] && raise_new(&d->raise, d->config.raise_hosts) < 0)
+		log_say(LOG_WARN, "other nodes are not asked for detail: no memory");
 }
 
 void exports_stop(struct daemon *d)
 {
 	serve_close(d->scrape);
 	textfile_free(d->textfile);
+	raise_free(d->raise);
+	d->raise = NULL;
 	d->scrape = NULL;
 	d->textfile = NULL;
 }
@@ -258,6 +262,16 @@ static void snapshots_tell(const struct daemon *d, struct serve_exporter *e)
 				      .last_ns = stats.last_ns, .error = stats.error };
 }
 
+static void raise_tell_exporter(const struct daemon *d, struct serve_exporter *e)
+{
+	struct raise_stats stats;
+
+	raise_read_stats(d->raise, &stats);
+	*e = (struct serve_exporter){ .kind = "raise", .at = d->config.raise_hosts,
+				      .done = stats.asked, .failed = stats.failed,
+				      .last_ns = stats.last_ns, .error = stats.error };
+}
+
 void exports_watch(struct daemon *d, uint64_t now_ns)
 {
 	d->noutputs = 0;
@@ -294,5 +308,7 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 		textfile_tell(d, &out[n++]);
 	if (d->snapshots && d->config.snapshot_interval_ns)
 		snapshots_tell(d, &out[n++]);
+	if (d->raise)
+		raise_tell_exporter(d, &out[n++]);
 	return n + otlp_tell(d, out + n);
 }

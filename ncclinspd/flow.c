@@ -324,7 +324,8 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 	struct process *const *list;
 	size_t n = discover_processes(d->discover, &list);
 
-	steer_finding(d->steer, f, list, n, now_ns);
+	if (steer_finding(d->steer, f, list, n, now_ns) && d->raise)
+		raise_finding(d->raise, f, list, n, now_ns);
 	journal_finding(&d->journal, f);
 	if (d->blackbox)
 		blackbox_note(d->blackbox, f, now_ns);

@@ -142,6 +142,12 @@ static const struct {
 	{ "otlp-certificate = ca.pem",
 	  "1: otlp-certificate is a path that begins with /, or none, not \"ca.pem\"" },
 	{ "otlp-compression = zstd", "1: otlp-compression is gzip or none, not \"zstd\"" },
+	{ "raise-hosts = node1 node2", "1: raise-hosts is names as in node[1-64], slurm, or none, "
+	  "not \"node1 node2\"" },
+	{ "raise-hosts = -oProxyCommand=x", "1: raise-hosts is names as in node[1-64], slurm, or "
+	  "none, not \"-oProxyCommand=x\"" },
+	{ "raise-user = nobody-at-all", "1: raise-user is a user of this node, or none, not "
+	  "\"nobody-at-all\"" },
 	{ "colour = red", "1: there is no \"colour\"; ncclinspd.conf(5) has what there is" },
 	{ "foreground = yes", "1: foreground is for the command line only" },
 	{ "help", "1: a line is NAME = VALUE, not \"help\"" },
@@ -348,6 +354,7 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 	static const char all[] =
 		"socket = /a b/c.sock\nshm-dir = /x\nnode-name = n7.rack\ncontainers = no\n"
 		"state-dir = /y\ncontrol = /z\nauto-detail = no\nauto-thrift = no\n"
+		"raise-hosts = gpu[01-64,70],login\nraise-user = daemon\n"
 		"kernel-budget = 0.0001\nkernels = first 120s\n"
 		"kernel-cost = 8us\nstall-min = 1.5s\n"
 		"straggler-window = 2m\nmetrics-listen = :9\nmetrics-textfile = /t.prom\n"

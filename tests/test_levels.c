@@ -87,7 +87,7 @@ START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
 	lower(&p[0]);
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_KERNEL);
 	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_CAUSE_BUDGET);
-	ck_assert(levels_detail(l, &p[0], T0));
+	ck_assert(levels_detail(l, &p[0], UINT64_MAX, T0));
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_NET);
 	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_ALL);
 	ck_assert_uint_eq(wanted(&p[0], T0).until_ns, T0 + LEVELS_DETAIL_NS);
@@ -101,7 +101,7 @@ END_TEST
 START_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended)
 {
 	lower(&p[0]);
-	levels_detail(l, &p[0], T0);
+	levels_detail(l, &p[0], UINT64_MAX, T0);
 	wish(WISH_NODE, NCI_LEVEL_OPS, WISH_KEEP, T0 + 3 * SECOND);
 	wish(WISH_PROCESS, NCI_LEVEL_TRACE, WISH_KEEP, T0 + SECOND);
 	wish(WISH_PROCESS, WISH_KEEP, NCI_SAMPLE_BUDGET, 0);
@@ -123,12 +123,12 @@ END_TEST
 
 START_TEST(a_finding_raises_a_process_once_in_a_while)
 {
-	ck_assert(levels_detail(l, &p[0], T0));
-	ck_assert(!levels_detail(l, &p[0], T0 + SECOND));	/* it is up already */
+	ck_assert(levels_detail(l, &p[0], UINT64_MAX, T0));
+	ck_assert(!levels_detail(l, &p[0], UINT64_MAX, T0 + SECOND));	/* it is up already */
 	ck_assert_uint_eq(levels_stats(l)->withheld, 0);
-	ck_assert(!levels_detail(l, &p[0], T0 + LEVELS_DETAIL_NS));
+	ck_assert(!levels_detail(l, &p[0], UINT64_MAX, T0 + LEVELS_DETAIL_NS));
 	ck_assert_uint_eq(levels_stats(l)->withheld, 1);
-	ck_assert(levels_detail(l, &p[0], T0 + LEVELS_DETAIL_APART_NS));
+	ck_assert(levels_detail(l, &p[0], UINT64_MAX, T0 + LEVELS_DETAIL_APART_NS));
 	ck_assert_uint_eq(levels_stats(l)->raised, 2);
 }
 END_TEST
@@ -139,7 +139,7 @@ START_TEST(neither_happens_where_it_was_switched_off)
 
 	levels_free(l);
 	ck_assert_int_eq(levels_new(&l, &(struct levels_config){ .detail = false }), 0);
-	ck_assert(!levels_detail(l, &p[0], T0));
+	ck_assert(!levels_detail(l, &p[0], UINT64_MAX, T0));
 	for (int i = 0; i < 3 * THRIFT_LOOKS; i++)
 		ck_assert(!levels_look(l, &p[0], look, T0));
 }
@@ -350,7 +350,7 @@ START_TEST(what_finds_no_room_is_the_weakest_and_is_counted)
 
 	for (int i = 0; i < MANY; i++) {
 		p[i].env_bytes = (uint32_t)sprintf(p[i].env, "SLURM_JOB_ID=%d", i < 98 ? 7 : 8) + 1;
-		levels_detail(l, &p[i], T0);
+		levels_detail(l, &p[i], UINT64_MAX, T0);
 	}
 	n = levels_entries(l, list, MANY, T0, entry);
 	ck_assert_uint_eq(n, NCI_CONTROL_ENTRIES);

@@ -229,6 +229,9 @@ static const struct exporter_kind {
 	{ "otlp", "records", 0,
 	  "see ncclinspd's --otlp-endpoint and the daemon's log: the collector has to be there "
 	  "and take it" },
+	{ "raise", "times asked", 0,
+	  "see raise-hosts in ncclinspd.conf(5): the daemon's user must be able to run ncclinsp "
+	  "and ssh" },
 	{ NULL, "done", 0, "see the daemon's configuration and log" },
 };
 

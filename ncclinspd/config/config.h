@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "ncclinspd/metrics/tcp.h"
 #include "ncclinspd/otlp/otlp.h"
@@ -60,6 +61,9 @@ struct config {
 	bool containers;	/* look also in shared memory that containers have for themselves */
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
+	char raise_hosts[1000];	/* other nodes that findings have timed as well; "": none */
+	char raise_user[64];	/* the user by whom other nodes ask for that; "": nobody */
+	uid_t raiser;		/* that user; 0: nobody */
 	uint32_t kernel_budget_ppm;	/* share of wall time; 0: the default */
 	char kernels[24];	/* when they are timed in jobs to come; "job": as each says */
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */

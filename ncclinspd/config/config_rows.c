@@ -6,6 +6,7 @@
 #include "ncclinspd/config/config_rows.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -253,6 +254,27 @@ static int set_text(char *to, size_t room, const char *value)
 	return 0;
 }
 
+/* Its brackets are read when nodes are asked, by ncclinsp. */
+static int set_raise_hosts(struct config *c, const char *value)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_.@:%[],";
+
+	if (value[strspn(value, good)] || *value == '-')
+		return -EINVAL;
+	return set_text(c->raise_hosts, sizeof(c->raise_hosts), value);
+}
+
+static int set_raise_user(struct config *c, const char *value)
+{
+	const struct passwd *user = strcmp(value, "none") ? getpwnam(value) : NULL;
+
+	if (!user && strcmp(value, "none"))
+		return -EINVAL;
+	c->raiser = user ? user->pw_uid : 0;
+	return set_text(c->raise_user, sizeof(c->raise_user), value);
+}
+
 static int set_otlp_endpoint(struct config *c, const char *value)
 {
 	const char *host = strstr(value, "://");
@@ -425,6 +447,12 @@ static const struct config_row rows[] = {
 	{ "auto-thrift", 0, "YES", set_auto_thrift, "yes or no",
 	  "lower the level of a job that watching costs more than its budget: yes or no", "yes",
 	  true, FIELD(auto_thrift, CONFIG_SWITCH), NULL },
+	{ "raise-hosts", 0, "HOSTS", set_raise_hosts, "names as in node[1-64], slurm, or none",
+	  "other nodes that are asked to do so too, by ssh; slurm: those of the job", "none", false,
+	  FIELD(raise_hosts, CONFIG_TEXT), NULL },
+	{ "raise-user", 0, "USER", set_raise_user, "a user of this node, or none",
+	  "who may have this node do so, beside those who see everything", "none", false,
+	  FIELD(raise_user, CONFIG_TEXT), NULL },
 	{ "kernel-budget", 0, "PERCENT", set_kernel_budget,
 	  "a share of time from 0.0001 to 100 in percent",
 	  "what timing kernels in bursts may cost jobs", "0.5", true,

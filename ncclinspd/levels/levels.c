@@ -78,7 +78,7 @@ static bool automatic_is_lowered(const struct automatic *a)
 	return a->thrift.cap != WISH_KEEP;
 }
 
-bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns)
+bool levels_detail(struct levels *l, const struct process *p, uint64_t until_ns, uint64_t now_ns)
 {
 	struct automatic *a;
 
@@ -93,6 +93,8 @@ bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns)
 	}
 	a->detail_since_ns = now_ns;
 	a->detail_until_ns = now_ns + LEVELS_DETAIL_NS;
+	if (until_ns < a->detail_until_ns)
+		a->detail_until_ns = until_ns;
 	l->stats.raised++;
 	return true;
 }

@@ -21,7 +21,7 @@
 #include "ncclinspd/levels/thrift.h"
 #include "ncclinspd/levels/wishes.h"
 
-#define LEVELS_DETAIL_NS	(UINT64_C(10) * 1000000000)
+#define LEVELS_DETAIL_NS	(UINT64_C(10) * 1000000000)	/* the longest */
 #define LEVELS_DETAIL_APART_NS	(UINT64_C(300) * 1000000000)	/* gap between two in a process */
 
 struct levels;
@@ -67,8 +67,8 @@ struct wishes *levels_wishes(struct levels *l);
 /* The owners of instances, to be kept and restored. */
 struct owners *levels_owners(struct levels *l);
 
-/* A finding concerns the process.  True: it is raised now. */
-bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns);
+/* A finding concerns the process, until then, as far as that may be.  True: it is raised now. */
+bool levels_detail(struct levels *l, const struct process *p, uint64_t until_ns, uint64_t now_ns);
 
 /* Once a second for each live process; `held` is found out here.  True: a step. */
 bool levels_look(struct levels *l, const struct process *p, struct thrift_look look,

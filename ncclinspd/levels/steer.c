@@ -337,21 +337,37 @@ static bool finding_wants_detail(const struct finding *f)
 }
 
 /* All ranks, not only the one that is named: a late one shows beside the others. */
-void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
-		   size_t n, uint64_t now_ns)
+uint32_t steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
+		       size_t n, uint64_t now_ns)
 {
 	uint32_t raised = 0;
 
 	if (!finding_wants_detail(f))
-		return;
+		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (finding_concerns(f, list[i]))
-			raised += levels_detail(st->levels, list[i], now_ns);
+			raised += levels_detail(st->levels, list[i], UINT64_MAX, now_ns);
 	if (!raised)
-		return;
+		return 0;
 	log_say(LOG_INFO, "every operation is timed for 10 s processes=%u finding=%llu kind=%s",
 		raised, (unsigned long long)f->life.id, finding_kind_name(f->kind));
 	steer_changed(st, list, n, now_ns);
+	return raised;
+}
+
+uint32_t steer_detail(struct steer *st, const struct wish *whom, struct process *const *list,
+		      size_t n, uint64_t now_ns)
+{
+	uint32_t raised = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state == PROCESS_LIVE && wish_covers(whom, list[i]))
+			raised += levels_detail(st->levels, list[i], whom->until_ns, now_ns);
+	if (raised)
+		log_say(LOG_INFO, "every operation is timed for a while, as another node asks "
+			"processes=%u comm=0x%016llx uid=%u", raised, (unsigned long long)whom->id,
+			whom->uid);
+	return raised;
 }
 
 uint64_t steer_next_end(const struct steer *st, uint64_t now_ns)

@@ -47,8 +47,15 @@ struct burst_plan steer_plan(const struct steer *st);
 void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns,
 		uint64_t real_ns);
 void steer_op(struct steer *st, const struct op *op);
-void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
-		   size_t n, uint64_t now_ns);
+/* Returns the number of processes that were raised for it. */
+uint32_t steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
+		       size_t n, uint64_t now_ns);
+/*
+ * Raise those of the wish until it ends, as for a finding: another node has one.  Returns how
+ * many were.
+ */
+uint32_t steer_detail(struct steer *st, const struct wish *whom, struct process *const *list,
+		      size_t n, uint64_t now_ns);
 
 /* Bring the control file up to date.  0, or why it could not be written: negative errno. */
 int steer_changed(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);

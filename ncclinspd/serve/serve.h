@@ -51,6 +51,7 @@ struct serve_config {
 	 * The address decides who may connect.
 	 */
 	bool metrics_only;
+	uid_t raiser;		/* may have all users' ranks timed in detail; 0: nobody else */
 	uint64_t started_mono_ns;
 	uint64_t started_real_ns;
 	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */
@@ -79,7 +80,7 @@ struct serve_exporter {
 	int error;		/* a negative errno: why it does not work; 0: it does */
 };
 
-#define SERVE_EXPORTERS 7
+#define SERVE_EXPORTERS 8
 
 /*
  * The source of the answers.  The pointers hold for the server's life; what

@@ -78,6 +78,7 @@ static struct viewer client_viewer(const struct serve *s, int fd)
 		.uid = peer.uid,
 		.all = peer.uid == 0 || peer.uid == geteuid() ||
 		       user_in_group(fd, peer.gid, s->group),
+		.raises = peer.uid == s->config.raiser,
 	};
 }
 

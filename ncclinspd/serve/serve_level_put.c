@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ncclinspd/config/config.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/serve/serve_target.h"
 
@@ -15,6 +16,8 @@
 struct level_asked {
 	struct wish wish;
 	bool back;		/* "default": forget what was wished */
+	bool detail;		/* "detail": as for a finding here, because another node has one */
+	uint32_t raised;	/* processes that follow that */
 };
 
 /* ---- the body ------------------------------------------------------------------ */
@@ -27,12 +30,18 @@ static int asked_read_level(struct request *r, const json_t *value, struct level
 		asked->back = true;
 		return 0;
 	}
+	if (text && !strcmp(text, "detail")) {
+		asked->detail = true;
+		asked->wish.sample = NCI_SAMPLE_ALL;
+		return 0;
+	}
 	for (uint32_t i = 0; text && i <= NCI_LEVEL_TRACE; i++)
 		if (!strcmp(text, process_levels[i])) {
 			asked->wish.level = i;
 			return 0;
 		}
-	return serve_refuse(r, -EINVAL, "level is off, ops, kernel, net, trace or default");
+	return serve_refuse(r, -EINVAL, "level is off, ops, kernel, net, trace, detail or "
+			    "default");
 }
 
 static int asked_read_sample(struct request *r, const json_t *value, struct level_asked *asked)
@@ -93,6 +102,22 @@ static int asked_check_whole(struct request *r, const struct level_asked *asked)
 	return 0;
 }
 
+/* The limits of this node hold for what another one asks. */
+static int asked_check_detail(struct request *r, struct level_asked *asked)
+{
+	uint64_t most_ns = r->serve->now_ns + LEVELS_DETAIL_NS;
+
+	if (asked->wish.kind != WISH_COMM || asked->wish.sample != NCI_SAMPLE_ALL)
+		return serve_refuse(r, -EINVAL, "detail is about a comm_id, and all of its "
+				    "operations");
+	if (r->serve->source.config && !r->serve->source.config->auto_detail)
+		return serve_refuse(r, -EPERM, "auto-detail is no on this node");
+	if (!asked->wish.until_ns || asked->wish.until_ns > most_ns)
+		asked->wish.until_ns = most_ns;
+	asked->wish.everybody |= r->viewer.raises;
+	return 0;
+}
+
 /* ---- and then --------------------------------------------------------------------- */
 
 static int level_take_asked(struct request *r, const struct level_asked *asked)
@@ -106,6 +131,17 @@ static int level_take_asked(struct request *r, const struct level_asked *asked)
 	return wishes_put(ws, &asked->wish, r->serve->now_ns);
 }
 
+static int level_tell_jobs(struct request *r)
+{
+	const struct serve *s = r->serve;
+
+	if (s->source.steered(s->source.arg, s->now_ns) == 0)
+		return 0;
+	return serve_refuse(r, -EIO, "jobs cannot be told: %s: %s",
+			    steer_control(s->source.steer)->path,
+			    control_error_text(steer_control(s->source.steer)));
+}
+
 /* All or nothing: what jobs cannot be told is not wanted either. */
 static int level_take_and_tell(struct request *r, const struct level_asked *asked)
 {
@@ -116,14 +152,33 @@ static int level_take_and_tell(struct request *r, const struct level_asked *aske
 	if (error == -ENOSPC)
 		return serve_refuse(r, error,
 			      "there are too many levels to be kept: take some back first");
-	if (s->source.steered(s->source.arg, s->now_ns) == 0)
+	error = level_tell_jobs(r);
+	if (!error)
 		return 0;
-	error = serve_refuse(r, -EIO, "jobs cannot be told: %s: %s",
-			     steer_control(s->source.steer)->path,
-			     control_error_text(steer_control(s->source.steer)));
 	*ws = before;
 	s->source.steered(s->source.arg, s->now_ns);
 	return error;
+}
+
+static int level_change(struct request *r, struct level_asked *asked)
+{
+	int error = target_find(r, &asked->wish);
+
+	return error || r->dry_run ? error : level_take_and_tell(r, asked);
+}
+
+/* Communicators that this node has no rank of are no error: the asking node cannot know. */
+static int level_detail(struct request *r, struct level_asked *asked)
+{
+	const struct serve *s = r->serve;
+	struct process *const *list;
+	size_t n = s->source.processes(s->source.arg, &list);
+	int error = asked_check_detail(r, asked);
+
+	if (error || r->dry_run)
+		return error;
+	asked->raised = steer_detail(s->source.steer, &asked->wish, list, n, s->now_ns);
+	return asked->raised ? level_tell_jobs(r) : 0;
 }
 
 int serve_put_level(struct request *r, struct json *j)
@@ -139,13 +194,17 @@ int serve_put_level(struct request *r, struct json *j)
 	error = target_read(r, &asked.wish, level_read_member, &asked);
 	if (!error)
 		error = asked_check_whole(r, &asked);
-	if (!error)
-		error = target_find(r, &asked.wish);
-	if (!error && !r->dry_run)
-		error = level_take_and_tell(r, &asked);
+	if (!error && asked.detail)
+		error = level_detail(r, &asked);
+	else if (!error)
+		error = level_change(r, &asked);
 	if (error)
 		return error;
 	asked.wish.since_ns = r->serve->now_ns;
 	serve_put_outcome(r, j, &asked.wish);
+	if (asked.detail) {
+		json_key(j, "raised");
+		json_put_u64(j, asked.raised);
+	}
 	return 0;
 }

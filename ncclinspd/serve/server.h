@@ -13,6 +13,7 @@
 struct viewer {
 	uid_t uid;
 	bool all;	/* root, the daemon's own user, a member of the group */
+	bool raises;	/* may have a communicator of all users timed in detail */
 };
 
 static inline bool viewer_sees(const struct viewer *v, uid_t uid)

@@ -50,7 +50,7 @@ node_daemon() {
 	shift
 	NCCLINSP_CONTROL=$T/control.$name unshare --uts ${NODE_CLOCK-} sh -c 'hostname "$0"; exec "$@"' "$name" \
 		"$B/ncclinspd" --foreground --socket "$T/$name.sock" --shm-dir "$SHM/$((10#${name#node}))" \
-		--state-dir "$T/state.$name" --auto-thrift no --containers no --snapshot-interval 0 "$@" 2>>"$T/daemon.log" &
+		--state-dir "$T/state.$name" --auto-thrift no --containers no --snapshot-interval 0 "$@" 2>>"$T/$name.log" &
 	started+=("$!")
 }
 

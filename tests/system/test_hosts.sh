@@ -11,7 +11,7 @@ unset NCCLINSP_SOCKET
 NODES=4
 ALL='node[00-03]'
 
-nodes_start $NODES --stall-min 2s --straggler-window 2s || { cat "$T/daemon.log" "$T/server.log"; exit 1; }
+nodes_start $NODES --stall-min 2s --straggler-window 2s || { cat "$T"/*.log; exit 1; }
 # play SCENARIO: on all nodes, until end_job.
 play() {
 	local i env=()
