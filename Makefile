@@ -14,8 +14,9 @@
 #                   their commits (FROM="...": which)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-report     a hundred nodes' snapshots, in time and memory
-#   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
-#   make bench-fleet  what /metrics of a thousand nodes costs (Debian: prometheus, victoria-metrics)
+#   make check-prometheus  a real Prometheus collects for minutes
+#   make bench-fleet  what /metrics of a thousand nodes costs
+#   make check-nodes      a job of 32 nodes, explained from one place in three ways
 #   make check-otlp       what OpenTelemetry's descriptions make of what is pushed (npm)
 #   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
@@ -55,8 +56,6 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client) \
-         $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
-         $(if $(filter bench-fleet,$(MAKECMDGOALS)),prometheus victoria-metrics) \
          $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
@@ -80,6 +79,18 @@ deps:
 	else \
 		echo "Missing; install these (names of Debian and Ubuntu):" $$missing; exit 1; \
 	fi
+
+# Engines that users run, for the tests that run against them.  They are unpacked, not installed:
+# their packages start servers.  Where there is no apt those tests are skipped.
+ENGINES := prometheus victoria-metrics prometheus-alertmanager
+engines:
+	@missing=$$(PATH=$$PATH:build/engines/usr/bin; for engine in $(ENGINES); do \
+		command -v $$engine >/dev/null || echo $$engine; done); \
+	[ -z "$$missing" ] && exit; \
+	echo "  GET   "$$missing; mkdir -p build/engines && cd build/engines && \
+	{ apt-get -qq download $$missing || { $(APT) update; apt-get -qq download $$missing; }; } 2>/dev/null && \
+	for package in *.deb; do dpkg -x $$package . && rm $$package; done || \
+	echo "Not to be had here: their tests are skipped."
 
 comma := ,
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
@@ -121,7 +132,7 @@ SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
 
-.PHONY: all deps check demo bench soak clean
+.PHONY: all deps engines check demo bench soak clean
 .DEFAULT_GOAL := all
 all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
@@ -338,7 +349,7 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 # cores.  What fails beside others is run once more, alone, and named; what a sanitizer has
 # built gets no second chance.  Clang is here for its warnings only, and the address
 # sanitizer for what it sees: neither needs to be fast.
-check: deps
+check: deps engines
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang CFLAGS=-O0 all tests
 	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' tests fuzz-targets $(B)-address/ncclinspd
@@ -571,16 +582,24 @@ check-upgrade: deps
 # ---- a real Prometheus ---------------------------------------------------------------
 # In `make check` it is skipped where there is none, and is a matter of seconds.
 .PHONY: check-prometheus
-check-prometheus: deps
+check-prometheus: deps engines
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
 
 # What many nodes' /metrics cost those who collect them; in `make check` twenty nodes, for seconds.
 .PHONY: bench-fleet
-bench-fleet: deps
+bench-fleet: deps engines
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/fleet/cost.sh
 	@B=$(abspath $(B)) PROFILE=full NODES=100 INTERVAL=10 TURNS=24 tests/fleet/cost.sh
+
+# ---- a job of many nodes ---------------------------------------------------------------
+# A late rank, a hang and a dead node among 32, explained by ssh and from two engines, each within 5 s;
+# in `make check` four nodes.
+.PHONY: check-nodes
+check-nodes: deps engines
+	+@$(submake) B=$(B) all
+	@LONG=1 B=$(abspath $(B)) tests/system/test_nodes.sh
 
 # ---- launchers -------------------------------------------------------------------------
 .PHONY: check-launchers

@@ -9,6 +9,7 @@ B=${B:-$TOP/build}
 T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-test.XXXXXX")
 SHM=$(mktemp -d /dev/shm/ncclinsp-test.XXXXXX)
 SOCK=$T/ncclinspd.sock
+PATH=$PATH:$TOP/build/engines/usr/bin	# what `make engines` has unpacked
 PLUGIN=$B/libnccl-profiler-insp.so
 export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$SOCK LC_ALL=C.UTF-8
 # What a job does by itself is a sample: most tests are to see every operation.
