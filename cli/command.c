@@ -45,7 +45,7 @@ const struct command commands[COMMANDS] = {
 		.help = "script for the shell's word completion", .argument = "bash|zsh|fish" },
 	[LEVEL] = { "level", cmd_level,
 		.help = "show how much is recorded, or change it",
-		.argument = "node|PID", .second = "off|ops|kernel|net|trace|default",
+		.argument = "node|PID", .second = "off|ops|kernel|net|trace|detail|default",
 		.page = "ncclinsp-level" },
 	[MARK] = { "mark", cmd_mark,
 		.help = "show or set the phase that a job is in",
