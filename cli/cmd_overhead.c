@@ -67,7 +67,7 @@ int cmd_overhead(struct cli *cli)
 		LISTING_COLUMNS(columns),
 		.sort = &columns[0],	/* the pid */
 		.ascending = true,
-		.nothing = "no process with a plugin that tells",
+		.nothing = "no process with a plugin that reports its cost",
 		.dress = overhead_dress,
 	};
 	int code = listing_run(cli, &listing, "/v1/overhead"), more = CLI_DONE;

@@ -137,7 +137,7 @@ static int command_run_offline(const struct command *command, struct cli *cli)
 		return cli_reject("top --from takes a metrics engine's address, http://...; files "
 				  "show one moment: ncclinsp ranks --from, ncclinsp replay");
 	if (cli->window && strcmp(cli->window, "all") && command != &commands[PEERS]) {
-		fputs("ncclinsp: --window: snapshots tell of all the time only\n", stderr);
+		fputs("ncclinsp: --window: snapshots have only the whole time (all)\n", stderr);
 		return CLI_USAGE;
 	}
 	offline = offline_open(cli->from.text, cli->from.count, cli->at, &why);
@@ -181,7 +181,7 @@ static int run_segment(const struct command *command, struct cli *cli)
 	if (cli->from.count)
 		return cli_reject("--segment and --from are two sources: which?");
 	if (cli->window && strcmp(cli->window, "all"))
-		return cli_reject("--window: a segment tells of all the time only");
+		return cli_reject("--window: a segment has only the whole time (all)");
 	cli->segment_source = segment_source_open(cli->segment, &why);
 	if (!cli->segment_source)
 		return why;
@@ -224,7 +224,7 @@ static int command_run_on_hosts(const struct command *command, struct options *o
 	if (command == &commands[REPORT] || (command->joint && hosts->names.n > 1))
 		return command_run_on_nodes(command, cli, opts, hosts);
 	if (hosts->names.n > 1 && (cli->format > CLI_WIDE || command == &commands[TAIL]))
-		return cli_reject("%s tells of one node at a time: give -H one host",
+		return cli_reject("%s shows one node at a time: give -H one host",
 				  command->name);
 	if (hosts->names.n > 1)
 		return each_run(argv, argc, hosts);

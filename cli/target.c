@@ -18,7 +18,7 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 	if (argument && !node && text_parse_integer(argument, 1, INT32_MAX, &cli->pid))
 		return cli_reject("'%s' is no pid, not node, and no %s", argument, what);
 	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
-		return cli_reject("of what: the node, or one of its processes?");
+		return cli_reject("give either node or a process");
 	return CLI_DONE;
 }
 

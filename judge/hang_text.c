@@ -377,7 +377,7 @@ static void say_unknown(struct scene *s)
 	if (peer != UNKNOWN_I32)
 		phrase_add(&s->text, " for rank %" PRId32 ", %s", peer,
 			   has_id ? "which is on another node" :
-				    "whose process this version of NCCL does not tell");
+				    "whose process this version of NCCL does not report");
 	add_not_begun(s);
 }
 
@@ -441,11 +441,11 @@ static void add_doubts(struct scene *s)
 			   "what they do cannot be seen from here.", away, s->comm->nranks,
 			   s->here);
 	if (s->group->by_calls)
-		phrase_add(&s->text, " This rests on the order of calls; their end is not "
-			   "watched.");
+		phrase_add(&s->text, " This is based on the order of calls; the end of these "
+			   "operations is not watched.");
 	else if (s->group->unwatched)
-		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
-			   "with NCCLINSP_KERNELS=always every end is.");
+		phrase_add(&s->text, " This is based on which rank posted what, because the end "
+			   "is not watched; NCCLINSP_KERNELS=always watches every end.");
 }
 
 /* Inside a node no transfer tells which of them holds up the others. */
@@ -454,11 +454,11 @@ static const char *action_of(const struct scene *s)
 	const struct hang_verdict *v = &s->c->verdict;
 
 	if (v->verdict == VERDICT_UNKNOWN && !v->remote)
-		return "All its ranks are here and in it, and nothing tells which of them holds up "
+		return "All its ranks are here and in it, and it is unknown which one holds up "
 		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";
 	if (v->verdict == VERDICT_STOPPED && s->first && s->first->halt.tracer)
-		return "See in the debugger why it stopped, and let it go on there: continue, or "
-		       "detach. kill -CONT does not.";
+		return "See in the debugger why it stopped, and continue or detach there. kill "
+		       "-CONT does not help.";
 	return words_verdict(v->verdict)->action;
 }
 

@@ -159,8 +159,8 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
 		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
 	add_cost(text, c);
-	phrase_add(text, ". They are not the late ones: ncclinsp report of a snapshot of each "
-		   "node names who is (on that node remote_wait_ns in /v1/comms is near zero).");
+	phrase_add(text, ". The late rank is on another node: ncclinsp -H HOSTS diagnose names "
+		   "it (on that node remote_wait_ns in /v1/comms is near zero).");
 }
 
 static void say_slower(struct phrase *text, const struct late_case *c)

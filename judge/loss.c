@@ -116,9 +116,8 @@ static void say_lost(struct phrase *text, const struct loss_growth *l)
 	phrase_add(text, ": ");
 	action = add_causes(text, l);
 	if (l->all)
-		phrase_add(text, ". What is counted of it is too little by as much, operations may "
-			   "have no time or seem not to end, and findings about it rest on less "
-			   "than all");
+		phrase_add(text, ". Its counts are too low by this share; some operations lack "
+			   "timings or look unfinished. Treat findings about it with care");
 	phrase_add(text, ". %s", action);
 }
 

@@ -134,8 +134,8 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 	phrase_add(text, "the network thread of rank %" PRId32, c->who.rank);
 	whom_add(text, &c->who);
 	if (c->row->grade != STARVED_AWAY) {
-		phrase_add(text, " waited for a CPU for %.0f %% of the time; what that costs is "
-			   "not known, since too few kernels are watched; ",
+		phrase_add(text, " waited for a CPU for %.0f %% of the time; the cost is unknown, "
+			   "because too few kernels are timed; ",
 			   100 * c->row->cpu_share);
 		return;
 	}

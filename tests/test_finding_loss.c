@@ -68,7 +68,7 @@ START_TEST(a_process_that_loses_records_is_named_with_the_cause_and_what_to_do)
 				1e-6);
 	ck_assert_ptr_eq(strstr(text, "rank 1 of dp (pid 11, train"), text);
 	ck_assert_ptr_nonnull(strstr(text, ") loses records, 1 % in 10s: 1000 overwritten before "
-				     "they were read. What is counted of it is too little by"));
+				     "they were read. Its counts are too low by"));
 	ck_assert_ptr_nonnull(strstr(text, "see what keeps the CPU from ncclinspd"));
 	json_decref(a);
 }

@@ -212,7 +212,7 @@ START_TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched)
 	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 2);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "what that costs is not known"));
+				     "the cost is unknown"));
 	ck_assert(json_is_null(fx_at(a, "findings.0.evidence.share")));
 	json_decref(a);
 	forget_thread();

@@ -107,7 +107,7 @@ START_TEST(who_is_stopped_by_a_debugger_is_told_with_it)
 	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
 			 "is stopped by a debugger (gdb, pid "
 				"4711), and has not come to AllReduce #9 on dp; "), text);
-	ck_assert_ptr_nonnull(strstr(text, "continue, or detach. kill -CONT does not."));
+	ck_assert_ptr_nonnull(strstr(text, "continue or detach there. kill -CONT does not help."));
 }
 END_TEST
 
@@ -182,8 +182,8 @@ START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
 			 "has another datatype than the rest in "
-				"AllGather on dp (ranks 0,2-3). This rests on the order "
-				"of calls; their end is not watched. "), text);
+				"AllGather on dp (ranks 0,2-3). This is based on the order "
+				"of calls; the end of these operations is not watched. "), text);
 }
 END_TEST
 

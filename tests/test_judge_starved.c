@@ -87,7 +87,7 @@ START_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched)
 	ck_assert(starved_rate(rows, ROWS, &count));
 	ck_assert_int_eq(rows[0].grade, STARVED_WAITS);
 	ck_assert_ptr_nonnull(strstr(say(&rows[0]), "(pid 30) waited for a CPU for 10 % of the "
-				     "time; what that costs is not known"));
+				     "time; the cost is unknown"));
 	ck_assert_ptr_nonnull(strstr(text, "taskset -cp 31"));
 	rows[0].cpu_share = 0.06;
 	ck_assert(starved_rate(rows, ROWS, &count));

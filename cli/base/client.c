@@ -483,8 +483,8 @@ static int client_put_text(struct client *client, const char *method, const char
 	int r = client->answer ? -ENOTSUP : client_find_socket(client);
 
 	if (client->answer)
-		client_fail(client, r, "what is shown is not of one daemon: nothing can be changed "
-			    "from here");
+		client_fail(client, r, "this view is not from a single daemon: changes are not "
+			    "possible here");
 	if (r)
 		return r;
 	client_set_up(client, target, (curl_write_callback)client_on_body);

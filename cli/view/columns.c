@@ -51,7 +51,7 @@ static const struct {
 	{ "RecvTransmitted", "awaits own GPU to take data of %s" },
 	{ "InProgress", "at work with %s" },
 	{ "KernelChStop", "kernel ended" },
-	{ "posted", "posted; nothing tells how far it is" },
+	{ "posted", "posted; progress unknown" },
 	{ "not_started", "posted, not on the GPU yet" },
 	{ "finishing", "finishing" },
 };

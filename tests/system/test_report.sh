@@ -96,7 +96,7 @@ done
 check "... ages are those of then, whenever a node began" eval \
 	'"$I" ps --from "$T/up1000000000000000.json" --from "$T/up50000000000.json" -o json |
 		jq -e "[.processes[].first_seen_mono_ns] | length == 2 and .[0] == .[1] and .[0] > 0"'
-check "what files do not tell is said" exits 2 'of all the time only' "$I" ops --from "$SNAP" --window 10s
+check "what files do not tell is said" exits 2 'only the whole time' "$I" ops --from "$SNAP" --window 10s
 check "... and where there is none" exits 4 'no snapshot is there' "$I" ps --from "$T/nowhere"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	mkdir "$T/open" && cp "$I" "$T/open" && echo "{}" >"$T/open/shut.json"
