@@ -13,7 +13,7 @@
 #include "cli/base/must.h"
 #include "cli/offline/offline.h"
 
-#define AT_A_TIME 32
+#define AT_A_TIME 64
 #define ANSWER_MS 4500	/* time in which a node has to connect and answer: all do in 5 s */
 
 struct nodes {
