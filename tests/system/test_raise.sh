@@ -103,4 +103,20 @@ check "the user that may, does, for no longer than ten seconds" eval '
 		[.processes[].wanted.until_mono_ns - \$now] | length == 2 and all(.[]; . > 0 and . < 11e9)"'
 check "... and sees none of them" eval '[ "$(as nobody http://ncclinspd/v1/processes | jq ".processes | length")" = 0 ]'
 check "... nor sets another level" eval 'ask nobody "{\"level\":\"trace\",\"comm_id\":\"$DP\"}" | jq -e ".error.code == \"not_found\""'
+
+# ---- with whose rights --------------------------------------------------------------------
+mkdir "$T/state" "$SHM/5" "$SHM/6"
+chown 65534 "$T/state" "$SHM/5"
+printf '#!/bin/sh\ngrep -E "Cap(Eff|Prm|Amb)|SigBlk" /proc/self/status >%s\nexit 1\n' "$T/state/rights" >"$T/ssh-rights"
+chmod 755 "$T/ssh-rights"
+NCCLINSP_SSH=$T/ssh-rights NCCLINSP_CONTROL=$T/state/control setpriv --reuid=65534 --regid=65534 --clear-groups \
+	--inh-caps +dac_read_search,+fowner --ambient-caps +dac_read_search,+fowner "$B/ncclinspd" --foreground --socket "$T/state/sock" \
+	--shm-dir "$SHM/5" --state-dir "$T/state" --containers no --auto-thrift no --straggler-window 1s --raise-hosts nowhere 2>"$T/rights.log" &
+started+=("$!")
+printf 'nodes 2\nprocesses 2\ncomm tp ranks 0,1 ranks 2,3\ncomm dp ranks 0-3\nlate rank 1 by 5ms comm tp
+loop forever\n\tcompute 6ms\n\tAllReduce tp 256Ki float32\n\tAllReduce dp 1Mi float32\nend\n' >"$T/two.scn"
+NCCLINSP_CONTROL=$T/state/control nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/5" --env "1:NCCLINSP_SHM_DIR=$SHM/6" --plugin "$PLUGIN" "$T/two.scn" 2>"$T/sim" &
+started+=("$!")
+check "what asks has none of the daemon's rights, and no signal blocked" wait_until 60 eval '
+	[ "$(tr -d "\t" <"$T/state/rights" | sed "s/:0*$/:0/" | sort | tr "\n" " ")" = "CapAmb:0 CapEff:0 CapPrm:0 SigBlk:0 " ]'
 done_testing
