@@ -27,7 +27,7 @@ struct each {
 	int code;
 };
 
-/* What was refused or failed is told on stderr, so that a program need not read all. */
+/* Refusals and failures are told on stderr, so that a program need not read all. */
 static void each_print(struct each *e, const char *host)
 {
 	FILE *to = e->code == CLI_DONE ? stdout : stderr;

@@ -194,7 +194,7 @@ START_TEST(a_program_that_is_not_there_is_told_as_such)
 }
 END_TEST
 
-/* And so are its children, who hold what it says open. */
+/* The child's own children hold its stderr open. */
 START_TEST(what_is_under_way_ends_with_the_daemon)
 {
 	uint64_t before_ns;

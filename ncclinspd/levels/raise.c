@@ -49,10 +49,10 @@ struct raise {
 /* ---- the child, in the thread ----------------------------------------------------------- */
 
 /*
- * With signals as a program expects them, and none of the daemon's rights.  The group is its
- * own, so that the children of it end with it.
+ * The child has signals as a program expects them, and none of the daemon's rights.  Its process
+ * group is its own, so that its children end with it.
  */
-static int child_start(pid_t *child, char *const *words, int said)
+static int child_spawn(pid_t *child, char *const *words, int said)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -84,7 +84,7 @@ static int raise_start_child(struct raise *r, int said)
 	char *const words[] = { program, command, level, comm, r->comm, time, s, host, r->now,
 				NULL };
 	pid_t child;
-	int error = child_start(&child, words, said);
+	int error = child_spawn(&child, words, said);
 
 	if (error)
 		return error;
@@ -96,7 +96,7 @@ static int raise_start_child(struct raise *r, int said)
 	return 0;
 }
 
-/* Until it has closed its stderr, or its time is over. */
+/* Read what the child says until it has closed its stderr, or its time is over. */
 static void child_hear(int said, char text[SAID_BYTES])
 {
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + RAISE_MOST_NS, now_ns;

@@ -160,7 +160,7 @@ static int level_take_and_tell(struct request *r, const struct level_asked *aske
 	return error;
 }
 
-static int level_change(struct request *r, struct level_asked *asked)
+static int level_wish(struct request *r, struct level_asked *asked)
 {
 	int error = target_find(r, &asked->wish);
 
@@ -197,7 +197,7 @@ int serve_put_level(struct request *r, struct json *j)
 	if (!error && asked.detail)
 		error = level_detail(r, &asked);
 	else if (!error)
-		error = level_change(r, &asked);
+		error = level_wish(r, &asked);
 	if (error)
 		return error;
 	asked.wish.since_ns = r->serve->now_ns;
