@@ -16,8 +16,10 @@ int local_ranks_add(struct local_ranks *ranks, const struct process *p)
 
 		if (comm && !l)
 			return -ENOMEM;
-		if (l)
-			*l = (struct local_rank){ p, comm, index, { 0 } };
+		if (!l)
+			continue;
+		*l = (struct local_rank){ p, comm, index, { 0 } };
+		reconstruct_progress(p, index, &l->progress);
 	}
 	return 0;
 }
@@ -72,10 +74,10 @@ static size_t local_ranks_count_group(const struct local_rank *at, size_t n)
 	return members;
 }
 
-static void local_rank_put(const struct rows_writer *w, struct json *j, struct local_rank *l,
-			   const struct field *fields, const struct chosen *c, unsigned first)
+static void local_rank_put(const struct rows_writer *w, struct json *j,
+			   const struct local_rank *l, const struct field *fields,
+			   const struct chosen *c, unsigned first)
 {
-	reconstruct_progress(l->process, l->index, &l->progress);
 	json_begin(j, '{');
 	rows_put_chosen(w, j, fields, l, c, first);
 	json_end(j, '}');

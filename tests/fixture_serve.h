@@ -339,6 +339,25 @@ static inline void fx_post(struct process *p, uint64_t seq, uint64_t token, uint
 	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
 }
 
+/* A send that was posted and may use fewer channels than the four planned: one has run. */
+static inline void fx_settle(struct process *p, uint64_t token, uint64_t ticks)
+{
+	struct nci_ev_p2p send = {
+		.type = NCI_EV_P2P, .form = 2 | NCI_FORM_WATCHED, .serial = 1, .token = token,
+		.start = ticks, .stop = ticks + 50, .count = 1024, .func = 1, .channels = 4,
+		.cont = NCI_LINE_CONT, .rank = p->comms[0].rank, .peer = p->comms[0].rank + 1,
+	};
+	struct nci_ev_kernel_ch kernel = {
+		.type = NCI_EV_KERNEL_CH, .form = 1, .serial = 2, .token = token | 1 << 20,
+		.parent = token, .start = ticks + 60, .stop = ticks + 70,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&send, .comm = p->comms };
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
+	ev.rec = (const struct nci_record *)&kernel;
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
+}
+
 /* ---- the client -------------------------------------------------------- */
 
 static inline int fx_connect(void)

@@ -328,6 +328,22 @@ START_TEST(what_is_in_flight_has_an_age_and_a_number)
 }
 END_TEST
 
+START_TEST(what_only_settles_is_not_in_flight)
+{
+	struct process *p = add_process(3, 1);
+
+	fx_settle(p, 0x5001, 1000);
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"3\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_oldest_seconds", "rank=\"3\""), 0);
+	fx_post(p, 41, 0x5002, 2000);
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"3\""), 1);
+}
+END_TEST
+
 static void hours_pass(int n)
 {
 	for (int i = 0; i < n * 60; i++) {
@@ -662,6 +678,7 @@ int main(void)
 		FX_TEST(a_user_with_few_series_has_them_where_others_have_many),
 		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
+		FX_TEST(what_only_settles_is_not_in_flight),
 		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
 		FX_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room),
 		FX_TEST(a_process_tells_its_iteration_and_what_is_in_it),

@@ -71,6 +71,30 @@ START_TEST(what_is_in_flight_names_its_operation_oldest_first)
 }
 END_TEST
 
+static void in_flight_are(uint64_t n)
+{
+	json_t *a = fx_get("/v1/inflight", 200), *b = fx_get("/v1/comms", 200);
+	json_t *c = fx_get("/v1/ranks", 200);
+
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), n);
+	ck_assert_uint_eq(fx_number(b, "comms.0.local_ranks.0.in_flight"), n);
+	ck_assert_uint_eq(fx_number(c, "ranks.0.in_flight"), n);
+	json_decref(a);
+	json_decref(b);
+	json_decref(c);
+}
+
+START_TEST(what_only_settles_is_in_flight_nowhere)
+{
+	struct process *p = fx_process(10, 0, 3);
+
+	fx_settle(p, 0x5001, 1000);
+	in_flight_are(0);
+	fx_post(p, 41, 0x5002, 2000);
+	in_flight_are(1);
+}
+END_TEST
+
 START_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted)
 {
 	json_t *a;
@@ -170,6 +194,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(what_is_in_flight_names_its_operation_oldest_first),
+		FX_TEST(what_only_settles_is_in_flight_nowhere),
 		FX_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted),
 		FX_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done),
 		FX_TEST(slots_whose_parents_form_a_ring_do_no_harm),

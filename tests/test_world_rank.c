@@ -41,6 +41,7 @@ START_TEST(launcher_says_who_a_process_of_one_gpu_is)
 	pair = join(2, 1, 1);
 	ck_assert_int_eq(job_world_rank(&p, pair), 13);
 	ck_assert_int_eq(job_world_rank(&p, NULL), 13);
+	ck_assert_int_eq(job_process_rank(&p), 13);
 	ck_assert_int_eq(job_world_rank_of(&p, pair, 0), UNKNOWN_I32);
 	ck_assert_int_eq(job_world_rank_of(&p, &comms[0], 4), UNKNOWN_I32);
 }
@@ -53,6 +54,7 @@ START_TEST(largest_communicator_says_it_else)
 	ck_assert_int_eq(job_world_rank(&p, pair), 1);
 	join(8, 5, 1);
 	ck_assert_int_eq(job_world_rank(&p, pair), 5);
+	ck_assert_int_eq(job_process_rank(&p), 5);
 	ck_assert_int_eq(job_world_rank_of(&p, pair, 1), 5);
 	ck_assert_int_eq(job_world_rank_of(&p, pair, 0), UNKNOWN_I32);
 	ck_assert_int_eq(job_world_rank_of(&p, &comms[1], 7), 7);
@@ -72,6 +74,7 @@ START_TEST(ranks_of_one_process_are_told_apart_by_their_gpus)
 	ck_assert_int_eq(job_world_rank(&p, first), 4);
 	ck_assert_int_eq(job_world_rank(&p, second), 5);
 	ck_assert_int_eq(job_world_rank(&p, NULL), UNKNOWN_I32);
+	ck_assert_int_eq(job_process_rank(&p), 1);
 }
 END_TEST
 

@@ -523,7 +523,7 @@ static void see_progress(struct metrics *m, struct metrics_comm *c, const struct
 		return;
 	}
 	row->v[RANK_INFO] = 1;
-	add_gauge(&row->v[RANK_INFLIGHT], progress->in_flight);
+	add_gauge(&row->v[RANK_INFLIGHT], 0);
 	if (isnan(row->v[RANK_OLDEST]))
 		oldest_put_none(row);
 	for (uint32_t i = 0; i < progress->nfuncs; i++) {
@@ -788,9 +788,13 @@ static bool see_age(const struct op *op, void *arg)
 	struct metrics_row *row;
 	double age_s;
 
-	if (op->api_only || !op->enqueued_ns || op->enqueued_ns > a->now_ns)
-		return true;
+	if (op->api_only || op->complete)
+		return true;		/* it is a call, or only settles */
 	row = row_of_open(a, op->comm_index);
+	if (row)
+		row->v[RANK_INFLIGHT]++;	/* NaN: its communicator is left */
+	if (!op->enqueued_ns || op->enqueued_ns > a->now_ns)
+		return true;
 	age_s = (double)(a->now_ns - op->enqueued_ns) * 1e-9;
 	if (row && row->v[RANK_OLDEST] < age_s) {
 		row->v[RANK_OLDEST] = age_s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/comms: communicators, each with the ranks that live on this node. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/stall.h"
@@ -51,13 +52,26 @@ const struct field_table comm_tables[] = {
 	{ NULL, NULL },
 };
 
+/* What only settles is not in flight. */
+static int comms_add_process(struct request *r, struct local_ranks *ranks, struct process *p)
+{
+	CLEANUP(cleanup_freep) struct open_ops *open = calloc(p->ncomms + 1, sizeof(*open));
+	uint32_t first = ranks->n;
+	int err = open ? serve_count_open(r, p, open) : -ENOMEM;
+
+	err = err ? err : local_ranks_add(ranks, p);
+	for (uint32_t i = first; !err && i < ranks->n; i++)
+		ranks->at[i].progress.in_flight = open[ranks->at[i].index].n;
+	return err;
+}
+
 void serve_comms(struct request *r, struct json *j)
 {
 	CLEANUP(local_ranks_deinit) struct local_ranks ranks = { 0 };
 	struct process *p;
 
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		if (local_ranks_add(&ranks, p) < 0)
+		if (comms_add_process(r, &ranks, p) < 0)
 			json_fail(j, -ENOMEM);
 	json_key(j, "comms");
 	json_begin(j, '[');

@@ -45,6 +45,18 @@ void serve_state(struct request *r, struct json *j);
 int serve_take_summary(struct request *r, struct sent_listing *l);
 int serve_take_peers(struct request *r, struct sent_listing *l);
 int serve_take_ranks(struct request *r, struct sent_listing *l);
+/* Open operations of one communicator. */
+struct open_ops {
+	uint32_t n;
+	uint64_t oldest_ns;	/* UNKNOWN_U64 */
+};
+
+/*
+ * Open operations by the communicators of a process, as /v1/inflight tells them; parts of them do
+ * not count.  Room for all of its communicators.  0 or -ENOMEM.
+ */
+int serve_count_open(const struct request *r, struct process *p, struct open_ops *open);
+
 /* NULL: no memory. */
 struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
 struct sent_listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen);

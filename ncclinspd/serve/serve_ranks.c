@@ -67,14 +67,7 @@ struct ranks_total {
 
 /* ---- what is in flight --------------------------------------------------------- */
 
-/* Open operations of one communicator. */
-struct open_ops {
-	uint32_t n;
-	uint64_t oldest_ns;	/* UNKNOWN_U64 */
-};
-
-/* Open operations by the communicators of the process in hand; parts of them do not count. */
-static int open_ops_count(const struct request *r, struct process *p, struct open_ops *open)
+int serve_count_open(const struct request *r, struct process *p, struct open_ops *open)
 {
 	CLEANUP(inflights_deinit) struct inflights all = { 0 };
 	const struct serve_source *source = &r->serve->source;
@@ -497,7 +490,7 @@ static int rank_table_add_process(struct rank_table *t, struct process *p)
 {
 	CLEANUP(cleanup_freep) struct open_ops *open = calloc(p->ncomms + 1, sizeof(*open));
 	struct rank_row row = rank_row_begin(t->request, p);
-	int err = open ? open_ops_count(t->request, p, open) : -ENOMEM;
+	int err = open ? serve_count_open(t->request, p, open) : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < p->ncomms; i++) {
 		row.comm_index = i;

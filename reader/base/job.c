@@ -197,6 +197,13 @@ int32_t job_world_rank(const struct process *p, const struct comm *c)
 	return p->job_rank ? (int32_t)(p->job_rank - 1) : UNKNOWN_I32;
 }
 
+int32_t job_process_rank(const struct process *p)
+{
+	int32_t rank = job_number(job_rank(p));
+
+	return rank == UNKNOWN_I32 ? job_world_rank(p, NULL) : rank;
+}
+
 int32_t job_world_rank_of(const struct process *p, const struct comm *c, int32_t rank)
 {
 	if (rank == c->rank)

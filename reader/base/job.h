@@ -27,6 +27,9 @@ const struct comm *job_largest_comm(const struct process *p);
 /* Find the largest communicator of a process, and its rank in the job: whenever it has new ones. */
 void job_find_world(struct process *p);
 
+/* The rank of a process: what the launcher says, else as job_world_rank() has it. */
+int32_t job_process_rank(const struct process *p);
+
 /*
  * A communicator's rank as the whole job counts: what the launcher says of a process with
  * one GPU, else the rank on the same GPU in the process's largest communicator.

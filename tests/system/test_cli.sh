@@ -119,6 +119,8 @@ check "the job runs" sim "$T/job.scn"
 wait_until 5 drained
 
 check "ps lists its processes" eval 'ends 0 "$I" ps && says "nccl-sim"'
+check "... with their ranks, though no launcher tells them" \
+	eval '[ "$("$I" ps -o csv --no-header --fields rank -s rank | tr "\n" " ")" = "0 1 2 3 " ]'
 check "an option before the command means the same" eval 'ends 0 "$I" --no-header ps && ! says PID'
 check "comms has a row for each rank" \
 	eval 'ends 0 "$I" comms --no-header && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
