@@ -49,8 +49,8 @@ declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000 [root]
 # the finding names `one` rank, the right one; it `has` it among others where they cannot be told
 # apart; there is one for `each` of several; or it is about `all`.  In FAULT (\n is a line): R and
 # S ranks, C communicator, K operation, P the first of a pair and Q its communicator, A and B the
-# ends of a link, LATEn: n percent of an iteration, START and K200 the operations of Q that are posted
-# half a second after the start (in real time a minute: kernels are timed then) and 200 seconds.
+# ends of a link, LATEn: n percent of an iteration, START and Kn the operations of Q that are posted
+# half a second after the start (in real time a minute: kernels are timed then) and n seconds.
 faults='
 late 1 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE1 comm Q every 2 from START
 late 2 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE2 comm Q every 2 from START
@@ -68,6 +68,7 @@ late host|dp nested moe nodes|one|^straggler$|.|late rank R by LATE100 host comm
 slow link|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow link A to B by 6x from 60
 slow stage|pipe|one|^straggler$|^STEADY$|late rank R by LATE2 comm Q from START|45
 everybody slower|dp moe|all|^slow_compute$|^|late rank 0 by LATE30 comm Q every 2 from K200\nlate rank 1 by LATE30 comm Q every 2 from K200\nlate rank 2 by LATE30 comm Q every 2 from K200\nlate rank 3 by LATE30 comm Q every 2 from K200|340
+everybody slower, young|dp|all|^slow_compute$|^|late rank 0 by LATE30 comm Q every 2 from K28\nlate rank 1 by LATE30 comm Q every 2 from K28\nlate rank 2 by LATE30 comm Q every 2 from K28\nlate rank 3 by LATE30 comm Q every 2 from K28|60
 slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank A by 6x comm Q from 60
 starved proxy|nested moe nodes|has|^proxy_starved$|^|starve rank A by STARVE comm Q every 8 from 40
 stuck network|nested moe nodes|one|^stall$|^LINK$|stuck rank A comm Q op P state net
@@ -144,7 +145,10 @@ fault_line() {
 	text=${text//STARVE/$((period_us[$scenario] + 10000))us}
 	text=${text// R / $r } text=${text/% R/ $r} text=${text// S / $s } text=${text// A / $a } text=${text// B / $b }
 	text=${text// C / ${c%:*} } text=${text// Q / ${q%:*} }
-	text=${text//START/$($real && echo "$((${q#*:} * 60))" || echo 20)} text=${text//K200/$((${q#*:} * 200))}
+	text=${text//START/$($real && echo "$((${q#*:} * 60))" || echo 20)}
+	while [[ $text =~ K([0-9]+) ]]; do
+		text=${text//K${BASH_REMATCH[1]}/$((${q#*:} * BASH_REMATCH[1]))}
+	done
 	text=${text/% K/ $k} text=${text// P/ $p}
 	echo "$text"
 }
