@@ -27,7 +27,6 @@
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
 _Static_assert((SHMRING_LINES & (SHMRING_LINES - 1)) == 0, "the ring is a power of two");
 _Static_assert(NCI_COMM_NUMBERS % SHMRING_COMMS == 0, "numbers wrap where entries do");
-_Static_assert(SHMRING_WORDS <= 32, "one word tells which words have empty slots");
 _Static_assert(LANE_BYTES % NCI_PAGE == 0, "lanes are mapped one by one");
 
 static size_t page_up(size_t bytes)
@@ -299,14 +298,14 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	lane->ring = (struct nci_line *)base;
 	lane->pool = (struct nci_slot *)(base + (size_t)SHMRING_LINES * NCI_LINE_BYTES);
 	lane->index = i;
+	lane->home = nci_token(i, 0, 0);
 	for (uint32_t slot = 0; slot < SHMRING_SLOTS; slot++) {
 		struct nci_record *rec = shmring_slot(lane->pool, slot);
 
 		atomic_store_explicit(shmring_token(rec),
 				      NCI_TOKEN_FREE | nci_token(i, slot, 0),
 				      memory_order_relaxed);
-		lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
-		lane->words |= 1u << (slot / 64);
+		shmring_put(lane, slot);
 	}
 	line->offset = (uint64_t)offset;
 	line->lines = SHMRING_LINES;
@@ -398,6 +397,16 @@ struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 	return lane;
 }
 
+bool shmring_next_word(struct shmring_lane *lane)
+{
+	for (uint32_t word = lane->low; word < SHMRING_WORDS; word++)
+		if (lane->free[word]) {
+			lane->low = word;
+			return true;
+		}
+	return false;
+}
+
 /* The owner has it again: empty it was, or given up by all. */
 static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 			bool (*abandoned)(const struct nci_record *, void *), void *arg)
@@ -414,8 +423,7 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 			return false;
 		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
 	}
-	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
-	lane->words |= 1u << (slot / 64);
+	shmring_put(lane, slot);
 	return true;
 }
 

@@ -27,21 +27,29 @@
 #define SHMRING_STRINGS	256
 #define SHMRING_WORDS	(SHMRING_SLOTS / 64)
 
+/* Bits that no live event's token has: there are not so many slots and lanes. */
+#define SHMRING_LANE_BITS	(UINT64_C(0xff) << NCI_TOKEN_SLOT_BITS)
+#define SHMRING_NO_TOKEN	(NCI_TOKEN_NO_EVENT | (0xfff & ~(SHMRING_SLOTS - 1)) | \
+				 (SHMRING_LANE_BITS & \
+				  ~((uint64_t)(NCI_MAX_LANES - 1) << NCI_TOKEN_SLOT_BITS)))
+
 /*
  * One lane as its owning thread sees it; lives in the process's own memory, on
  * cache lines that no other lane's thread writes.
  *
- * Invariant: a bit of `free` that is set belongs to an empty slot.  (A slot that
- * another thread emptied has its bit clear until the owner runs out and looks.)
+ * Invariant: a bit of `free` that is set belongs to an empty slot, and lies in no word
+ * before `low`.  (A slot that another thread emptied has its bit clear until the owner
+ * runs out and looks.)
  */
 struct shmring_lane {
 	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
 	struct nci_line *ring;
 	struct nci_slot *pool;
+	uint64_t home;			/* token of slot 0, without a generation */
 	uint64_t next;			/* lines written; equals line->end */
 	uint32_t serial;		/* the last record's */
 	uint32_t index;
-	uint32_t words;			/* bit w: free[w] is not 0 */
+	uint32_t low;			/* first word of `free` to look at */
 	uint32_t look;			/* start of the next look for empty slots */
 	uint32_t refuse;		/* starts to refuse before it */
 	uint64_t free[SHMRING_WORDS];
@@ -145,22 +153,23 @@ static inline void shmring_count(_Atomic uint64_t *counter)
 			      memory_order_relaxed);
 }
 
+/* Move `low` on to the next word with an empty slot; false: there is none.  Owner only. */
+bool shmring_next_word(struct shmring_lane *lane);
+
 /* The lowest empty slot (the warmest), or NULL.  Owner only. */
 static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_t *token)
 {
+	uint32_t word = lane->low, slot;
+	uint64_t empty = lane->free[word];
 	struct nci_record *rec;
-	uint32_t word, slot;
-	uint64_t empty;
 
-	if (__builtin_expect(!lane->words, 0))
-		return NULL;
-	word = (uint32_t)__builtin_ctz(lane->words);
-	empty = lane->free[word];
+	if (__builtin_expect(!empty, 0)) {
+		if (!shmring_next_word(lane))
+			return NULL;
+		word = lane->low;
+		empty = lane->free[word];
+	}
 	lane->free[word] = empty & (empty - 1);
-	if (!(empty & (empty - 1)))
-		lane->words &= lane->words - 1;
-	if (__builtin_expect(!empty, 0))
-		return NULL;	/* a signal's own call has come between */
 	slot = word * 64 + (uint32_t)__builtin_ctzll(empty);
 
 	rec = shmring_slot(lane->pool, slot);
@@ -177,22 +186,30 @@ static inline void shmring_open(struct nci_record *rec, uint64_t token)
 	atomic_store_explicit(shmring_token(rec), token, memory_order_release);	/* W5 */
 }
 
+static inline struct nci_record *shmring_live(struct nci_slot *pool, uint64_t token)
+{
+	struct nci_record *rec = shmring_slot(pool, nci_token_slot(token));
+
+	return atomic_load_explicit(shmring_token(rec), memory_order_acquire) == token ? rec :
+	       NULL;
+}
+
 /* The live event of a token, or NULL.  Any thread, any number. */
 static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t token)
 {
-	uint32_t lane = nci_token_lane(token), slot = nci_token_slot(token);
 	struct nci_slot *pool;
-	struct nci_record *rec;
 
-	if (lane >= NCI_MAX_LANES || slot >= SHMRING_SLOTS)
+	if (__builtin_expect(!!(token & SHMRING_NO_TOKEN), 0))
 		return NULL;
-	pool = atomic_load_explicit(&ring->pool[lane], memory_order_acquire);
-	if (!pool)
-		return NULL;
-	rec = shmring_slot(pool, slot);
-	if (atomic_load_explicit(shmring_token(rec), memory_order_acquire) != token)
-		return NULL;
-	return token & NCI_TOKEN_NO_EVENT ? NULL : rec;
+	pool = atomic_load_explicit(&ring->pool[nci_token_lane(token)], memory_order_acquire);
+	return __builtin_expect(!!pool, 1) ? shmring_live(pool, token) : NULL;
+}
+
+/* The same, but only of the calling thread's own lane. */
+static inline struct nci_record *shmring_find_own(struct shmring_lane *lane, uint64_t token)
+{
+	return (token ^ lane->home) & (SHMRING_NO_TOKEN | SHMRING_LANE_BITS) ? NULL :
+	       shmring_live(lane->pool, token);
 }
 
 static inline void shmring_begin(struct shmring_lane *lane, uint32_t lines)
@@ -247,6 +264,14 @@ static inline void shmring_publish(struct shmring_lane *lane, const struct nci_r
 bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop);
 
+/* A slot that is empty may be taken again.  Owner only. */
+static inline void shmring_put(struct shmring_lane *lane, uint32_t slot)
+{
+	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
+	if (slot / 64 < lane->low)
+		lane->low = slot / 64;
+}
+
 /* Owner only. */
 static inline void shmring_empty(struct shmring_lane *lane, struct nci_record *rec,
 				 uint64_t token)
@@ -255,8 +280,7 @@ static inline void shmring_empty(struct shmring_lane *lane, struct nci_record *r
 
 	atomic_store_explicit(shmring_token(rec), token | NCI_TOKEN_FREE,
 			      memory_order_release);				/* W6 */
-	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
-	lane->words |= 1u << (slot / 64);
+	shmring_put(lane, slot);
 }
 
 static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *rec,
