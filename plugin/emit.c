@@ -208,7 +208,6 @@ INLINE void slot_fill(struct nci_record *rec, const struct nccl_descr_v6 *d,
  */
 static int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 				const struct adapt_extra *extra, uint32_t clock);
-static int event_state_measured(uint64_t handle, uint32_t state, const void *args, uint32_t clock);
 
 INLINE int event_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 		       const struct adapt_extra *extra, uint32_t clock, bool timed)
@@ -261,64 +260,126 @@ INLINE int event_start(uint64_t context, void **handle, const struct nccl_descr_
 	return NCCL_SUCCESS;
 }
 
-static void span_take(struct nci_record *rec, const struct states_row *row, uint64_t ticks)
-{
-	uint32_t *span = (uint32_t *)((uint8_t *)rec + row->offset);
-
-	*span = nci_span(rec->start, ticks);
-}
-
-/* States of a ProxyStep that need no look at the clock.  False: this one does. */
-static bool span_take_unclocked(struct nci_record *rec, const struct states_row *row,
-				uint32_t state)
-{
-	struct nci_ev_proxy_step *step = (struct nci_ev_proxy_step *)rec;
-	uint32_t *span = (uint32_t *)((uint8_t *)rec + row->offset);
-
-	if (row->when == STATES_STARTED) {
-		*span = nci_span(0, 0);
-		rec->serial = state + 1;
-		rec->stop = rec->start;
-		return true;
-	}
-	if (!*span)
-		return false;
-	if (step->repeats < UINT32_MAX)
-		step->repeats++;
-	return true;
-}
-
-RARE void count_unknown_state(void)
+RARE int count_unknown_state(void)
 {
 	PROCESS_COUNT(unknown_state);
+	return NCCL_SUCCESS;
 }
 
-INLINE int event_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock,
-		       bool timed)
+/*
+ * A state has been looked up.  `from`: when the callback began, where somebody measures it
+ * or it may be of any clock and any time; 0: it has not looked at the clock yet.
+ */
+static int event_state_measured(struct nci_record *rec, uint32_t state, const void *args);
+static int event_state_seldom(struct nci_record *rec, uint32_t state, const void *args);
+
+INLINE int state_clocked(struct nci_record *rec, void *at, uint32_t state, const void *args,
+			 uint64_t from, states_fn *fn)
+{
+	uint64_t ticks = from ? from : clock_ticks(PROCESS_COUNTER);
+	uint64_t passed = ticks - rec->start;
+	uint32_t span = from ? nci_span(rec->start, ticks) : (uint32_t)passed;
+
+	if (!from && unlikely(cost_is_measured(ticks)))
+		return event_state_measured(rec, state, args);
+	if (!from && unlikely(passed - 1 >= NCI_SPAN_COARSE - 1))
+		return event_state_seldom(rec, state, args);
+	rec->serial = state + 1;
+	rec->stop = ticks;
+	fn(rec, at, state, span, args);
+	return NCCL_SUCCESS;
+}
+
+INLINE int state_polled(struct nci_record *rec, uint32_t *span, uint32_t state, const void *args,
+			uint64_t from, states_fn *fn)
+{
+	struct nci_ev_proxy_step *step = (struct nci_ev_proxy_step *)rec;
+
+	if (!*span)
+		return state_clocked(rec, span, state, args, from, fn);
+	if (step->repeats < UINT32_MAX)
+		step->repeats++;
+	return NCCL_SUCCESS;
+}
+
+INLINE int state_begun(struct nci_record *rec, uint32_t *span, uint32_t state, const void *args,
+		       uint64_t from, states_fn *fn)
+{
+	(void)args;
+	(void)from;
+	(void)fn;
+	*span = nci_span(0, 0);
+	rec->serial = state + 1;
+	rec->stop = rec->start;
+	return NCCL_SUCCESS;
+}
+
+#define STATE_TAKE(rec, EVENT, name, field, when, what, state, args, from)		\
+	((rec)->type == NCI_EV_##EVENT ?						\
+	 state_##when((rec), (void *)&((struct nci_ev_##name *)(rec))->field, (state),	\
+		      (args), (from), states_##what) : count_unknown_state())
+
+RARE int state_take_any(struct nci_record *rec, uint32_t state, const void *args, uint64_t from)
+{
+	switch (state) {
+#define X(value, EVENT, name, field, when, what)					\
+	case NCCL_##value:								\
+		return STATE_TAKE(rec, EVENT, name, field, when, what, state, args, from);
+	STATES_OFTEN(X)
+	STATES_SELDOM(X)
+#undef X
+	}
+	return count_unknown_state();
+}
+
+RARE int event_state_measured(struct nci_record *rec, uint32_t state, const void *args)
+{
+	uint64_t from = clock_ticks(process_self.clock);
+
+	state_take_any(rec, state, args, from);
+	cost_add(rec->type, from);
+	return NCCL_SUCCESS;
+}
+
+RARE int event_state_seldom(struct nci_record *rec, uint32_t state, const void *args)
+{
+	uint64_t from = clock_ticks(process_self.clock);
+
+	state_take_any(rec, state, args, from);
+	if (cost_is_measured(from))
+		cost_add(rec->type, from);
+	return NCCL_SUCCESS;
+}
+
+#define X(value, EVENT, name, field, when, what)					\
+	static int state_take_##value(struct nci_record *rec, uint32_t state, const void *args) \
+	{										\
+		(void)state;								\
+		return STATE_TAKE(rec, EVENT, name, field, when, what, NCCL_##value, args, 0); \
+	}
+STATES_OFTEN(X)
+#undef X
+
+static int (*const state_fns[NCCL_STATE_END])(struct nci_record *rec, uint32_t state,
+					      const void *args) = {
+#define X(value, EVENT, name, field, when, what) [NCCL_##value] = state_take_##value,
+	STATES_OFTEN(X)
+#undef X
+#define X(value, EVENT, name, field, when, what) [NCCL_##value] = event_state_seldom,
+	STATES_SELDOM(X)
+#undef X
+	[NCCL_KERNEL_PHASE_STOP] = event_state_seldom,
+};
+
+int emit_state(uint64_t handle, uint32_t state, const void *args)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
-	const struct states_row *row;
-	uint64_t ticks;
 
 	if (unlikely(!rec))
 		return state_take_strange(handle, state, args);
-	row = &states_rows[state < NCCL_STATE_END ? state : 0];
-	if (unlikely(state >= NCCL_STATE_END || row->event != rec->type)) {
-		count_unknown_state();
-		return NCCL_SUCCESS;
-	}
-	if (row->when != STATES_ANY && span_take_unclocked(rec, row, state))
-		return NCCL_SUCCESS;
-	ticks = clock_ticks(clock);
-	if (unlikely(cost_is_measured(ticks)) && !timed)
-		return event_state_measured(handle, state, args, clock);
-	rec->serial = state + 1;
-	rec->stop = ticks;
-	if (row->span)
-		span_take(rec, row, ticks);
-	if (row->take)
-		row->take(rec, (uint8_t)state, row->offset, ticks, args);
-	return NCCL_SUCCESS;
+	if (unlikely(state >= NCCL_STATE_END || process_self.clock != PROCESS_COUNTER))
+		return event_state_seldom(rec, state, args);
+	return state_fns[state](rec, state, args);
 }
 
 /* No lane to publish in: the event is lost, its slot is not. */
@@ -394,27 +455,12 @@ static __attribute__((noinline)) int event_start_measured(uint64_t context, void
 	return NCCL_SUCCESS;
 }
 
-static __attribute__((noinline)) int event_state_measured(uint64_t handle, uint32_t state,
-							  const void *args, uint32_t clock)
-{
-	uint64_t ticks = clock_ticks(clock);
-
-	event_state(handle, state, args, clock, true);
-	cost_add(states_rows[state].event, ticks);
-	return NCCL_SUCCESS;
-}
-
 /* ---- compiled for the machine's counter, and once more for where there is none --- */
 
 RARE int event_start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 			       const struct adapt_extra *extra)
 {
 	return event_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC, false);
-}
-
-RARE int event_state_monotonic(uint64_t handle, uint32_t state, const void *args)
-{
-	return event_state(handle, state, args, NCI_CLOCK_MONOTONIC, false);
 }
 
 RARE int event_stop_monotonic(uint64_t handle)
@@ -428,13 +474,6 @@ int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
 		return event_start_monotonic(context, handle, d, extra);
 	return event_start(context, handle, d, extra, PROCESS_COUNTER, false);
-}
-
-int emit_state(uint64_t handle, uint32_t state, const void *args)
-{
-	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return event_state_monotonic(handle, state, args);
-	return event_state(handle, state, args, PROCESS_COUNTER, false);
 }
 
 __attribute__((flatten)) int emit_stop(uint64_t handle)

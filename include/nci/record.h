@@ -65,10 +65,10 @@ static inline uint32_t nci_span(uint64_t start, uint64_t now)
 {
 	uint64_t ticks = now - start;
 
+	if (ticks - 1 < NCI_SPAN_COARSE - 1)
+		return (uint32_t)ticks;
 	if ((int64_t)ticks <= 0)
 		return 1;
-	if (ticks < NCI_SPAN_COARSE)
-		return (uint32_t)ticks;
 	ticks >>= NCI_SPAN_SHIFT;
 	return NCI_SPAN_COARSE |
 	       (uint32_t)(ticks < NCI_SPAN_COARSE ? ticks : NCI_SPAN_COARSE - 1);
