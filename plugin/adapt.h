@@ -15,6 +15,7 @@ struct adapt_extra {
 	uint64_t comm_hash;
 	uint64_t traffic;	/* bytes */
 	uint64_t tag;
+	uint64_t origin;	/* the issuer's context, where that is another process */
 	const char *variant;	/* or NULL */
 	uint16_t red_op;
 	uint8_t flags;		/* NCI_COLL_* */
@@ -47,7 +48,7 @@ const struct nccl_descr_v6 *adapt_v7(struct adapt_extra *extra, const struct ncc
  * State arguments of versions 1 to 3: none for a ProxyStep.  NCCL up to 2.26
  * gives none; later ones pass zeros there, which are no sizes.
  */
-static inline const void *adapt_args_v1(int state, const union nccl_args_v1 *args)
+static inline void *adapt_args_v1(int state, union nccl_args_v1 *args)
 {
 	if (state >= NCCL_STEP_SEND_GPU_WAIT && state <= NCCL_STEP_RECV_GPU_WAIT)
 		return NULL;

@@ -150,7 +150,104 @@ static inline bool event_is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 	       (d->type != NCCL_PROXY_OP || pid_is_ours(d->proxyOp.pid));
 }
 
-/* ---- the callbacks ------------------------------------------------------------ */
+/* ---- start -------------------------------------------------------------------- */
+
+/*
+ * The usual start: its thread has a lane and that a slot, the communicator is an open one of
+ * ours, nobody measures.  All else begins again in event_start_rare(): nothing has happened
+ * until then but, for `steered`, that the steering knows.
+ */
+static int event_start_rare(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			    const struct adapt_extra *extra, bool steered);
+static int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+				const struct adapt_extra *extra);
+
+INLINE uint32_t event_type(const struct nccl_descr_v6 *d)
+{
+	return (uint32_t)__builtin_ctzll(d->type) + 1;
+}
+
+/* The head of a slot that was taken, but its first word and its token. */
+INLINE void slot_begin(struct nci_record *rec, const struct nccl_descr_v6 *d, uint64_t ticks)
+{
+	rec->parent = adapt_number(d->parentObj);
+	rec->start = ticks;
+	rec->stop = 0;
+}
+
+INLINE int event_start_at(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			  const struct adapt_extra *extra, struct shmring_lane *lane,
+			  uint64_t ticks, bool steered)
+{
+	uint64_t comm = context - process_self.contexts, token;
+	struct nci_record *rec;
+
+	if (unlikely(!event_is_plain(comm, d)))
+		return event_start_rare(context, handle, d, extra, steered);
+	rec = shmring_take(lane, &token);
+	if (unlikely(!rec))
+		return event_start_rare(context, handle, d, extra, steered);
+	slot_begin(rec, d, ticks);
+	*handle = (void *)token;
+	return fill_events[event_type(d)](rec, d, extra, fill_head(event_type(d), 0, comm), token);
+}
+
+static __attribute__((noinline)) int event_start_steered(uint64_t context, void **handle,
+		const struct nccl_descr_v6 *d, const struct adapt_extra *extra,
+		struct shmring_lane *lane, uint64_t ticks)
+{
+	steer_started(context - process_self.contexts, d, ticks);
+	return event_start_at(context, handle, d, extra, lane, ticks, true);
+}
+
+/* A step has the communicator of its operation, whose books the same thread keeps. */
+int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
+{
+	struct nci_ev_proxy_op *op;
+	struct shmring_lane *lane;
+	uint64_t ticks, token;
+	struct nci_record *rec;
+	uint16_t *place;
+
+	if (unlikely(!process_is_usual()))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	lane = process_thread.lane;
+	op = steps_own(lane, adapt_number(d->parentObj));
+	if (unlikely(!op || op->comm != context - process_self.contexts))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	place = steps_place(op, d->proxyStep.step);
+	if (unlikely(*place))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	ticks = clock_ticks(PROCESS_COUNTER);
+	if (unlikely(cost_is_measured(ticks)))
+		return event_start_measured(context, handle, d, &adapt_no_extra);
+	rec = shmring_take(lane, &token);
+	if (unlikely(!rec))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	*place = (uint16_t)(nci_token_slot(token) + 1);
+	slot_begin(rec, d, ticks);
+	*handle = (void *)token;
+	return fill_step(rec, d->proxyStep.step, steps_head(op), token);
+}
+
+int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+	       const struct adapt_extra *extra)
+{
+	struct shmring_lane *lane;
+	uint64_t ticks;
+
+	if (unlikely(d->type == NCCL_PROXY_STEP))
+		return emit_step(context, handle, d);
+	if (unlikely(!process_is_usual()))
+		return event_start_rare(context, handle, d, extra, false);
+	lane = process_thread.lane;
+	ticks = clock_ticks(PROCESS_COUNTER);
+	if (unlikely(cost_is_measured(ticks)))
+		return event_start_measured(context, handle, d, extra);
+	if (d->type & STEER_EVENTS)
+		return event_start_steered(context, handle, d, extra, lane, ticks);
+	return event_start_at(context, handle, d, extra, lane, ticks, false);
+}
 
 /*
  * A dry pool may push out events of communicators that are gone, operations that
@@ -170,13 +267,6 @@ static bool slot_is_abandoned(const struct nci_record *rec, void *arg)
 	return rec->type == NCI_EV_PROXY_OP && !rec->serial && !op->steps_done;
 }
 
-RARE struct nci_record *slot_take_slowly(struct shmring_lane *lane, uint64_t *token)
-{
-	uint64_t ticks = clock_ticks(process_self.clock);
-
-	return shmring_take_slowly(lane, token, slot_is_abandoned, &ticks);
-}
-
 /* No lane or no slot for it.  What is decided when groups stop does not hang on that. */
 RARE int event_refuse(void **handle, uint32_t type)
 {
@@ -187,78 +277,102 @@ RARE int event_refuse(void **handle, uint32_t type)
 	return NCCL_SUCCESS;
 }
 
-/* All of the slot but its token.  The head is one store; the machine is little-endian. */
-INLINE void slot_fill(struct nci_record *rec, const struct nccl_descr_v6 *d,
-		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
-		      uint64_t comm, uint64_t ticks)
+/* A slot in the lane, whatever it takes; `note`: where the number of it is kept, or NULL. */
+RARE int slot_start(struct shmring_lane *lane, void **handle, const struct nccl_descr_v6 *d,
+		    const struct adapt_extra *extra, uint64_t head, uint16_t *note, uint64_t ticks)
 {
-	uint64_t head = type | form << 8 | comm << 16;
+	uint64_t token;
+	struct nci_record *rec = shmring_take(lane, &token);
 
-	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "type, form, comm, serial");
-	rec->parent = adapt_number(d->parentObj);
-	rec->start = ticks;
-	rec->stop = 0;
-	*(uint64_t *)rec = head | fill_events[type](rec, d, extra) << 8;
+	if (!rec)
+		rec = shmring_take_slowly(lane, &token, slot_is_abandoned, &ticks);
+	if (!rec)
+		return event_refuse(handle, event_type(d));
+	if (note)
+		*note = (uint16_t)(nci_token_slot(token) + 1);
+	slot_begin(rec, d, ticks);
+	*handle = (void *)token;
+	return fill_events[event_type(d)](rec, d, extra, head, token);
 }
 
-/*
- * The cost of callbacks is measured on some of them: a callback's own look at the clock
- * decides, and a start or state begins anew in a copy, so that the others keep nothing
- * for it.
- */
-static int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-				const struct adapt_extra *extra, uint32_t clock);
-
-INLINE int event_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		       const struct adapt_extra *extra, uint32_t clock, bool timed)
+RARE int step_start_rare(struct shmring_lane *lane, void **handle, const struct nccl_descr_v6 *d,
+			 uint64_t head, uint64_t ticks)
 {
-	struct shmring_lane *lane = process_lane();
-	uint64_t ticks = clock_ticks(clock), comm = context - process_self.contexts, token;
-	uint32_t type = (uint32_t)__builtin_ctzll(d->type) + 1, form = 0;
+	uint64_t parent = adapt_number(d->parentObj), open;
+	struct nci_ev_proxy_op *op = steps_find(parent);
 	uint16_t *place = NULL;
-	struct nci_record *rec;
 
-	if (unlikely(cost_is_measured(ticks)) && !timed)
-		return event_start_measured(context, handle, d, extra, clock);
-	if (unlikely(d->type & STEER_EVENTS))
-		steer_started(comm, d, ticks);
-	if (unlikely(!lane)) {
-		count_no_lane();
-		return event_refuse(handle, type);
-	}
-	if (unlikely(!event_is_plain(comm, d))) {
-		int strange = event_place_strange(context, d);
-
-		if (strange == PLACE_REFUSED)
-			return NCCL_SUCCESS;
-		form = (uint32_t)strange;
-		comm = NCI_COMM_NONE;
-	}
-	if (type == NCI_EV_PROXY_STEP)
-		place = steps_place(d, lane, &form);
-	if (place && unlikely(*place)) {
-		token = steps_settle_place(lane, *place, adapt_number(d->parentObj),
-					   d->proxyStep.step, ticks);
-		if (token) {
-			*handle = (void *)token;
+	if (op)
+		head |= steps_head(op) & STEPS_INHERITED;
+	if (op && nci_token_lane(parent) == lane->index)
+		place = steps_place(op, d->proxyStep.step);
+	if (place && *place) {
+		open = steps_settle_place(lane, *place, parent, d->proxyStep.step, ticks);
+		if (open) {
+			*handle = (void *)open;
 			return NCCL_SUCCESS;
 		}
 	}
-	rec = shmring_take(lane, &token);
-	if (unlikely(!rec)) {
-		rec = slot_take_slowly(lane, &token);
-		if (!rec)
-			return event_refuse(handle, type);
+	return slot_start(lane, handle, d, &adapt_no_extra, head, place, ticks);
+}
+
+RARE int event_start_any(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			 const struct adapt_extra *extra, uint64_t ticks)
+{
+	struct shmring_lane *lane = process_lane();
+	uint64_t comm = context - process_self.contexts;
+	uint32_t type = event_type(d);
+	struct adapt_extra foreign;
+	int strange = 0;
+
+	if (!lane) {
+		count_no_lane();
+		return event_refuse(handle, type);
 	}
-	if (place)
-		*place = (uint16_t)(nci_token_slot(token) + 1);
-	slot_fill(rec, d, extra, type, form, comm, ticks);
-	if (unlikely(form & NCI_FORM_FOREIGN) && type == NCI_EV_PROXY_OP)
-		((struct nci_ev_proxy_op *)rec)->origin = context;
-	shmring_open(rec, token);
-	*handle = (void *)token;
+	if (!event_is_plain(comm, d)) {
+		strange = event_place_strange(context, d);
+		if (strange == PLACE_REFUSED)
+			return NCCL_SUCCESS;
+		comm = NCI_COMM_NONE;
+	}
+	if (type == NCI_EV_PROXY_STEP)
+		return step_start_rare(lane, handle, d, fill_head(type, (uint32_t)strange, comm),
+				       ticks);
+	if (strange) {
+		foreign = *extra;
+		foreign.origin = context;
+		extra = &foreign;
+	}
+	return slot_start(lane, handle, d, extra, fill_head(type, (uint32_t)strange, comm), NULL,
+			  ticks);
+}
+
+RARE int event_start_rare(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			  const struct adapt_extra *extra, bool steered)
+{
+	uint64_t ticks = clock_ticks(process_self.clock);
+
+	if (d->type & STEER_EVENTS && !steered)
+		steer_started(context - process_self.contexts, d, ticks);
+	event_start_any(context, handle, d, extra, ticks);
+	if (cost_is_measured(ticks))
+		cost_add(event_type(d), ticks);
 	return NCCL_SUCCESS;
 }
+
+RARE int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			      const struct adapt_extra *extra)
+{
+	uint64_t ticks = clock_ticks(process_self.clock);
+
+	if (d->type & STEER_EVENTS)
+		steer_started(context - process_self.contexts, d, ticks);
+	event_start_any(context, handle, d, extra, ticks);
+	cost_add(event_type(d), ticks);
+	return NCCL_SUCCESS;
+}
+
+/* ---- state -------------------------------------------------------------------- */
 
 RARE int count_unknown_state(void)
 {
@@ -371,16 +485,19 @@ static int (*const state_fns[NCCL_STATE_END])(struct nci_record *rec, uint32_t s
 	[NCCL_KERNEL_PHASE_STOP] = event_state_seldom,
 };
 
-int emit_state(uint64_t handle, uint32_t state, const void *args)
+int emit_state(void *handle, int number, union nccl_args_v4 *args)
 {
-	struct nci_record *rec = shmring_find(&process_self.ring, handle);
+	struct nci_record *rec = shmring_find(&process_self.ring, adapt_number(handle));
+	uint32_t state = (uint32_t)number;
 
 	if (unlikely(!rec))
-		return state_take_strange(handle, state, args);
-	if (unlikely(state >= NCCL_STATE_END || process_self.clock != PROCESS_COUNTER))
+		return state_take_strange(adapt_number(handle), state, args);
+	if (unlikely(state >= process_self.quick_states))
 		return event_state_seldom(rec, state, args);
 	return state_fns[state](rec, state, args);
 }
+
+/* ---- stop --------------------------------------------------------------------- */
 
 /* No lane to publish in: the event is lost, its slot is not. */
 RARE void slot_drop(struct nci_record *rec, uint64_t token)
@@ -399,7 +516,7 @@ RARE void event_stop_unrecorded(uint64_t handle)
 }
 
 /* Ticks that NCCL was at it after the application had ended its group; 0: not told. */
-RARE uint64_t event_ending_ticks(const struct nci_record *rec, uint64_t ticks)
+static uint64_t event_ending_ticks(const struct nci_record *rec, uint64_t ticks)
 {
 	uint32_t span = ((const struct nci_ev_group_api *)rec)->end_span;
 
@@ -407,15 +524,49 @@ RARE uint64_t event_ending_ticks(const struct nci_record *rec, uint64_t ticks)
 	       ticks - rec->start - nci_span_ticks(span) : 0;
 }
 
-INLINE int event_stop(uint64_t handle, uint32_t clock)
+RARE int event_stop_measured(uint32_t type, uint64_t ticks)
+{
+	cost_add(type, ticks);
+	return NCCL_SUCCESS;
+}
+
+INLINE int event_stopped(uint32_t type, uint64_t ticks)
+{
+	return unlikely(cost_is_measured(ticks)) ? event_stop_measured(type, ticks) :
+	       NCCL_SUCCESS;
+}
+
+static __attribute__((noinline)) int group_stop(struct shmring_lane *lane, struct nci_record *rec,
+						uint64_t token, uint64_t ticks)
+{
+	uint64_t took = event_ending_ticks(rec, ticks);
+
+	if (unlikely(!shmring_close(lane, rec, token, ticks)))
+		shmring_count(&lane->line->stale);
+	else
+		steer_stopped(took);
+	return event_stopped(process_self.group, ticks);
+}
+
+static __attribute__((noinline)) int op_stop(struct shmring_lane *lane, struct nci_record *rec,
+					     uint64_t token, uint64_t ticks)
+{
+	steps_close_parts(lane, rec, token, ticks);
+	if (unlikely(!shmring_close(lane, rec, token, ticks)))
+		shmring_count(&lane->line->stale);
+	return event_stopped(NCI_EV_PROXY_OP, ticks);
+}
+
+/* By another thread than the starter, the first event of a thread, or an odd clock. */
+RARE int event_stop_rare(uint64_t handle)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	struct steps_ending e = { 0 };
 	struct shmring_lane *lane;
-	uint64_t ticks, took = 0;
+	uint64_t ticks;
 	uint32_t type;
 
-	if (unlikely(!rec)) {
+	if (!rec) {
 		event_stop_unrecorded(handle);
 		return NCCL_SUCCESS;
 	}
@@ -423,62 +574,110 @@ INLINE int event_stop(uint64_t handle, uint32_t clock)
 	lane = process_lane_known();
 	if (type == NCI_EV_PROXY_STEP)
 		e = steps_begin_end(lane, rec, handle);
-	ticks = clock_ticks(clock);	/* making a lane is no part of the event */
-	if (unlikely(!lane))
+	ticks = clock_ticks(process_self.clock);	/* making a lane is no part of the event */
+	if (!lane)
 		lane = process_lane();
-	if (unlikely(!lane)) {
+	if (!lane) {
 		slot_drop(rec, handle);
 		return NCCL_SUCCESS;
 	}
 	if (type == NCI_EV_PROXY_OP)
-		steps_close_parts(lane, rec, handle, ticks);
-	else if (unlikely(type == process_self.group))
-		took = event_ending_ticks(rec, ticks);
-	if (unlikely(!(type == NCI_EV_PROXY_STEP ?
-		       steps_end(lane, rec, handle, &e, ticks) :
-		       shmring_close(lane, rec, handle, ticks))))
+		return op_stop(lane, rec, handle, ticks);
+	if (type == process_self.group)
+		return group_stop(lane, rec, handle, ticks);
+	if (!(type == NCI_EV_PROXY_STEP ? steps_end(lane, rec, handle, &e, ticks) :
+	      shmring_close(lane, rec, handle, ticks)))
 		shmring_count(&lane->line->stale);
-	else if (unlikely(type == process_self.group))
-		steer_stopped(took);
-	if (unlikely(cost_is_measured(ticks)))
-		cost_add(type, ticks);
-	return NCCL_SUCCESS;
+	return event_stopped(type, ticks);
 }
 
-static __attribute__((noinline)) int event_start_measured(uint64_t context, void **handle,
-		const struct nccl_descr_v6 *d, const struct adapt_extra *extra, uint32_t clock)
+/* A step that leaves a record. */
+static __attribute__((noinline)) int step_stop_recorded(struct shmring_lane *lane,
+							struct nci_record *rec, uint64_t token,
+							struct nci_ev_proxy_op *op)
 {
-	uint64_t ticks = clock_ticks(clock);
+	uint64_t ticks;
 
-	event_start(context, handle, d, extra, clock, true);
-	cost_add((uint32_t)__builtin_ctzll(d->type) + 1, ticks);
-	return NCCL_SUCCESS;
+	steps_count_own(op, rec);
+	ticks = clock_ticks(PROCESS_COUNTER);
+	shmring_close_own(lane, rec, token, ticks);
+	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-/* ---- compiled for the machine's counter, and once more for where there is none --- */
-
-RARE int event_start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-			       const struct adapt_extra *extra)
+/* The first sums of its operation, or a step that has not told all. */
+static __attribute__((noinline)) int step_stop_found(struct shmring_lane *lane,
+						     struct nci_record *rec, uint64_t token)
 {
-	return event_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC, false);
+	struct steps_ending e = steps_begin_end(lane, rec, token);
+	uint64_t ticks = clock_ticks(PROCESS_COUNTER);
+
+	steps_end(lane, rec, token, &e, ticks);
+	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-RARE int event_stop_monotonic(uint64_t handle)
+/* A step that took long: only the end of it is told. */
+RARE int step_stop_late(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+			struct nci_ev_proxy_sums *sums, uint64_t ticks)
 {
-	return event_stop(handle, NCI_CLOCK_MONOTONIC);
+	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
+
+	nci_sums_leave(sums, step, nci_sums_times(step, false), ticks);
+	shmring_empty(lane, rec, token);
+	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-	       const struct adapt_extra *extra)
+/* The usual step adds to sums that its operation has already. */
+INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t token)
 {
-	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return event_start_monotonic(context, handle, d, extra);
-	return event_start(context, handle, d, extra, PROCESS_COUNTER, false);
+	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
+	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
+	struct nci_ev_proxy_sums *sums;
+	struct nci_sums_times times;
+	uint64_t ticks;
+
+	if (unlikely(!op))
+		return event_stop_rare(token);
+	if (op->sums == STEPS_NO_SUMS)
+		return step_stop_recorded(lane, rec, token, op);
+	sums = steps_sums(lane, op, rec);
+	if (!sums || unlikely(!nci_sums_are_plain(step) || step->bytes == NCI_BYTES_UNKNOWN))
+		return step_stop_found(lane, rec, token);
+	steps_count_own(op, rec);
+	times = nci_sums_begin(sums, step, true);
+	ticks = clock_ticks(PROCESS_COUNTER);
+	if (unlikely(ticks - step->start >= NCI_SPAN_COARSE))
+		return step_stop_late(lane, rec, token, sums, ticks);
+	nci_sums_end(sums, step, times, ticks, true);
+	shmring_empty(lane, rec, token);
+	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-__attribute__((flatten)) int emit_stop(uint64_t handle)
+static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
+						      struct nci_record *rec, uint64_t token)
 {
-	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return event_stop_monotonic(handle);
-	return event_stop(handle, PROCESS_COUNTER);
+	uint64_t ticks = clock_ticks(PROCESS_COUNTER);
+	uint32_t type = rec->type;
+
+	if (type == NCI_EV_PROXY_OP)
+		return op_stop(lane, rec, token, ticks);
+	if (type == process_self.group)
+		return group_stop(lane, rec, token, ticks);
+	shmring_close_own(lane, rec, token, ticks);
+	return event_stopped(type, ticks);
+}
+
+__attribute__((flatten)) int emit_stop(void *handle)
+{
+	uint64_t token = adapt_number(handle);
+	struct shmring_lane *lane;
+	struct nci_record *rec;
+
+	if (unlikely(!process_is_usual()))
+		return event_stop_rare(token);
+	lane = process_thread.lane;
+	rec = shmring_find_own(lane, token);
+	if (unlikely(!rec))
+		return event_stop_rare(token);
+	return rec->type == NCI_EV_PROXY_STEP ? step_stop(lane, rec, token) :
+	       event_stop_found(lane, rec, token);
 }

@@ -28,13 +28,13 @@ int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl
 /* A part of the kernel whose KernelCh has that token: noted there, *handle takes its end. */
 int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *phase);
 
-/* Start an event of a type that emit_wants().  *handle is written, 0 if it is refused. */
+/* Start an event of a type that emit_wants().  *handle is 0, and stays so if it is refused. */
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra);
+int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d);
 
-/* `args` as adapt.h leaves them; may be NULL. */
-int emit_state(uint64_t handle, uint32_t state, const void *args);
-
-int emit_stop(uint64_t handle);
+/* The callbacks of version 4 and newer themselves. */
+int emit_state(void *handle, int number, union nccl_args_v4 *args);
+int emit_stop(void *handle);
 
 #endif

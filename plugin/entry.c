@@ -81,44 +81,36 @@ START_BEFORE_V5(2)
 START_BEFORE_V5(3)
 START_BEFORE_V5(4)
 
-static int entry_start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
-{
-	WANTED_OR_RETURN(eHandle, d, 5);
-	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
-}
-
-static int entry_start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
-{
-	WANTED_OR_RETURN(eHandle, d, 6);
-	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
-}
+#define START_FROM_V5(v)								\
+	static int entry_start_v##v(void *context, void **eHandle, struct nccl_descr_v##v *d) \
+	{										\
+		*eHandle = NULL;							\
+		if (likely(d && d->type == NCCL_PROXY_STEP && emit_wants(NCCL_PROXY_STEP))) \
+			return emit_step((uint64_t)context, eHandle, d);		\
+		WANTED_OR_RETURN(eHandle, d, v);					\
+		return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);	\
+	}
+START_FROM_V5(5)
+START_FROM_V5(6)
 
 static int entry_start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d)
 {
 	struct adapt_extra extra;
 
 	*eHandle = NULL;
+	if (likely(d && d->type == NCCL_PROXY_STEP && emit_wants(NCCL_PROXY_STEP)))
+		return emit_step((uint64_t)context, eHandle, (const struct nccl_descr_v6 *)d);
 	if (d && unlikely(d->type == NCCL_KERNEL_PHASE))
 		return emit_phase(eHandle, adapt_number(d->parentObj), &d->kernelPhase);
 	WANTED_OR_RETURN(eHandle, d, 7);
 	return emit_start((uint64_t)context, eHandle, adapt_v7(&extra, d), &extra);
 }
 
-/* ---- state, stop -------------------------------------------------------------- */
+/* ---- state -------------------------------------------------------------------- */
 
 static int entry_state_before_v4(void *eHandle, int state, union nccl_args_v1 *args)
 {
-	return emit_state((uint64_t)eHandle, (uint32_t)state, adapt_args_v1(state, args));
-}
-
-static int entry_state_from_v4(void *eHandle, int state, union nccl_args_v4 *args)
-{
-	return emit_state((uint64_t)eHandle, (uint32_t)state, args);
-}
-
-static int entry_stop(void *eHandle)
-{
-	return emit_stop((uint64_t)eHandle);
+	return emit_state(eHandle, state, adapt_args_v1(state, args));
 }
 
 /* ---- the tables --------------------------------------------------------------- */
@@ -126,12 +118,12 @@ static int entry_stop(void *eHandle)
 #define TABLE(v, state)									\
 	EXPORT extern const struct nccl_profiler_v##v ncclProfiler_v##v;		\
 	EXPORT const struct nccl_profiler_v##v ncclProfiler_v##v = {			\
-		"ncclinsp", entry_init_v##v, entry_start_v##v, entry_stop, state, entry_finalize, \
+		"ncclinsp", entry_init_v##v, entry_start_v##v, emit_stop, state, entry_finalize, \
 	}
 TABLE(1, entry_state_before_v4);
 TABLE(2, entry_state_before_v4);
 TABLE(3, entry_state_before_v4);
-TABLE(4, entry_state_from_v4);
-TABLE(5, entry_state_from_v4);
-TABLE(6, entry_state_from_v4);
-TABLE(7, entry_state_from_v4);
+TABLE(4, emit_state);
+TABLE(5, emit_state);
+TABLE(6, emit_state);
+TABLE(7, emit_state);

@@ -14,9 +14,10 @@
 
 /* A fill_fn (fill.h); few need all of what it gets. */
 #define FILL(name)									\
-	static uint32_t fill_##name(struct nci_record *rec,				\
-				    __attribute__((unused)) const struct nccl_descr_v6 *d, \
-				    __attribute__((unused)) const struct adapt_extra *extra)
+	static int fill_##name(struct nci_record *rec,					\
+			       __attribute__((unused)) const struct nccl_descr_v6 *d,	\
+			       __attribute__((unused)) const struct adapt_extra *extra,	\
+			       uint64_t head, uint64_t token)
 
 static uint16_t fill_name_id(const char *name)
 {
@@ -39,7 +40,7 @@ FILL(group)
 	struct nci_ev_group *ev = (struct nci_ev_group *)rec;
 
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(coll)
@@ -67,7 +68,7 @@ FILL(coll)
 	ev->root = c->root;
 	ev->red_op = extra->red_op;
 	ev->variant = fill_name_id(extra->variant);
-	return 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0);
+	return fill_end(rec, head, 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0), token);
 }
 
 FILL(p2p)
@@ -89,7 +90,7 @@ FILL(p2p)
 	ev->comm_hash = extra->comm_hash;
 	ev->tag = extra->tag;
 	CLEAR(ev->zero2);
-	return 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0);
+	return fill_end(rec, head, 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0), token);
 }
 
 FILL(proxy_op)
@@ -106,23 +107,18 @@ FILL(proxy_op)
 	CLEAR(ev->zero);
 	memset(&ev->cont, 0, NCI_LINE_BYTES);
 	ev->cont = NCI_LINE_CONT;
+	ev->origin = extra->origin;
 	ev->sums = atomic_load_explicit(&process_self.folds, memory_order_relaxed) ?
 		   0 : STEPS_NO_SUMS;
-	return 2 | (p->isSend == 1 ? NCI_FORM_SEND : 0);
+	return fill_end(rec, head, 2 | (p->isSend == 1 ? NCI_FORM_SEND : 0), token);
 }
 
 FILL(proxy_step)
 {
-	struct nci_ev_proxy_step *ev = (struct nci_ev_proxy_step *)rec;
-
-	ev->step = d->proxyStep.step;
-	ev->bytes = NCI_BYTES_UNKNOWN;
-	CLEAR(ev->span);
-	ev->repeats = 0;
-	return 1;
+	return fill_step(rec, d->proxyStep.step, head, token);
 }
 
-/* No descriptor tells of it: emit.c opens it for an operation's first step. */
+/* No descriptor tells of it: steps.c opens it for an operation's first step. */
 FILL(proxy_sums)
 {
 	struct nci_ev_proxy_sums *ev = (struct nci_ev_proxy_sums *)rec;
@@ -130,7 +126,7 @@ FILL(proxy_sums)
 	CLEAR(ev->ticks);
 	memset(&ev->cont, 0, NCI_LINE_BYTES);
 	ev->cont = NCI_LINE_CONT;
-	return 2;
+	return fill_end(rec, head, 2, token);
 }
 
 FILL(proxy_ctrl)
@@ -140,7 +136,7 @@ FILL(proxy_ctrl)
 	CLEAR(ev->marks);
 	ev->appended = -1;
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(kernel_ch)
@@ -152,7 +148,7 @@ FILL(kernel_ch)
 	ev->stop_span = 0;
 	ev->channel = d->kernelCh.channelId;
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(net_plugin)
@@ -162,7 +158,7 @@ FILL(net_plugin)
 	ev->id = d->netPlugin.id;
 	CLEAR(ev->marks);
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(group_api)
@@ -173,7 +169,7 @@ FILL(group_api)
 	ev->begin_span = 0;
 	ev->end_span = 0;
 	CLEAR(ev->zero);
-	return 1 | fill_graph_form(&d->groupApi.graphCaptured);
+	return fill_end(rec, head, 1 | fill_graph_form(&d->groupApi.graphCaptured), token);
 }
 
 /* An API event's second line, if there is anything to say in it: that has the tag's place. */
@@ -200,7 +196,8 @@ FILL(coll_api)
 	ev->func = fill_name_id(d->collApi.func);
 	ev->datatype = fill_name_id(d->collApi.datatype);
 	ev->root = d->collApi.root;
-	return fill_tag(rec, extra) | fill_graph_form(&d->collApi.graphCaptured);
+	return fill_end(rec, head, fill_tag(rec, extra) |
+			fill_graph_form(&d->collApi.graphCaptured), token);
 }
 
 FILL(p2p_api)
@@ -212,7 +209,8 @@ FILL(p2p_api)
 	ev->func = fill_name_id(d->p2pApi.func);
 	ev->datatype = fill_name_id(d->p2pApi.datatype);
 	CLEAR(ev->zero);
-	return fill_tag(rec, extra) | fill_graph_form(&d->p2pApi.graphCaptured);
+	return fill_end(rec, head, fill_tag(rec, extra) |
+			fill_graph_form(&d->p2pApi.graphCaptured), token);
 }
 
 FILL(kernel_launch)
@@ -221,7 +219,7 @@ FILL(kernel_launch)
 
 	ev->stream = adapt_number(d->kernelLaunch.stream);
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(ce_coll)
@@ -249,7 +247,7 @@ FILL(ce_coll)
 	ev->tag = extra->tag;
 	ev->begin_span = 0;
 	ev->end_span = 0;
-	return 2;
+	return fill_end(rec, head, 2, token);
 }
 
 FILL(ce_sync)
@@ -261,7 +259,7 @@ FILL(ce_sync)
 	ev->ranks = d->ceCollSync.nRanks;
 	ev->complete = fill_truth(&d->ceCollSync.isComplete);
 	CLEAR(ev->zero);
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 FILL(ce_batch)
@@ -272,7 +270,7 @@ FILL(ce_batch)
 	CLEAR(ev->marks);
 	ev->ops_sync = (int32_t)((uint32_t)d->ceCollBatch.numOps << 1 |
 				 fill_truth(&d->ceCollBatch.useIntraSync));
-	return 1;
+	return fill_end(rec, head, 1, token);
 }
 
 fill_fn *const fill_events[NCI_EV_END] = {

@@ -6,16 +6,42 @@
 
 #include "nci/events.h"
 #include "plugin/adapt.h"
+#include "plugin/process.h"
 
 /*
- * Writes every byte of the record behind its head (a slot holds the remains of
- * another event), and returns the head's form: lines, and the NCI_FORM_* that the
- * descriptor tells.
+ * Writes every byte of the record behind its stop (a slot holds the remains of another
+ * event), then its head, as begun in `head`: lines, and the NCI_FORM_* that the descriptor
+ * tells are added.  With its token the event is live.  Returns NCCL_SUCCESS.
  */
-typedef uint32_t fill_fn(struct nci_record *rec, const struct nccl_descr_v6 *d,
-			 const struct adapt_extra *extra);
+typedef int fill_fn(struct nci_record *rec, const struct nccl_descr_v6 *d,
+		    const struct adapt_extra *extra, uint64_t head, uint64_t token);
+
+/* A head's first word; its serial is 0.  The machine is little-endian. */
+static inline uint64_t fill_head(uint32_t type, uint32_t form, uint64_t comm)
+{
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "type, form, comm, serial");
+	return type | form << 8 | comm << 16;
+}
 
 /* The functions by NCI_EV_*. */
 extern fill_fn *const fill_events[NCI_EV_END];
+
+INLINE int fill_end(struct nci_record *rec, uint64_t head, uint32_t form, uint64_t token)
+{
+	*(uint64_t *)rec = head | (uint64_t)form << 8;
+	shmring_open(rec, token);
+	return NCCL_SUCCESS;
+}
+
+INLINE int fill_step(struct nci_record *rec, int step, uint64_t head, uint64_t token)
+{
+	struct nci_ev_proxy_step *ev = (struct nci_ev_proxy_step *)rec;
+
+	ev->step = step;
+	ev->bytes = NCI_BYTES_UNKNOWN;
+	ev->span[0] = ev->span[1] = ev->span[2] = 0;
+	ev->repeats = 0;
+	return fill_end(rec, head, 1, token);
+}
 
 #endif

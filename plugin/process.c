@@ -115,6 +115,7 @@ static int segment_make(struct plugin_process *p)
 		return r;
 	p->pid = getpid();
 	p->clock = identity_clock();
+	p->quick_states = p->clock == PROCESS_COUNTER ? NCCL_STATE_END : 0;
 	identity_fill(p->ring.header, p->clock);
 	p->ring.header->nonce = (uint32_t)(p->contexts >> 32);
 	intern_known(&p->ring);
@@ -407,5 +408,6 @@ struct shmring_lane *process_lane_slowly(struct process_thread *thread)
 		return NULL;
 	thread->lane = shmring_lane_new(&p->ring, (pid_t)syscall(SYS_gettid));
 	thread->generation = generation;
+	thread->usual = thread->lane && p->clock == PROCESS_COUNTER ? generation : 0;
 	return thread->lane;
 }

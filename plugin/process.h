@@ -30,6 +30,7 @@ struct plugin_process {
 	uint32_t clock;			/* NCI_CLOCK_* */
 	_Atomic uint32_t folds;		/* steps leave no record of their own */
 	uint32_t generation;		/* the segment's; lanes of older ones are void */
+	uint32_t quick_states;		/* states below take the machine's counter; 0: there is none */
 	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	uint64_t contexts;		/* context token of the first communicator */
 	_Atomic uint32_t open[SHMRING_COMMS];	/* number + 1 of each entry's communicator; or 0 */
@@ -45,6 +46,7 @@ struct plugin_process {
 struct process_thread {
 	struct shmring_lane *lane;
 	uint32_t generation;
+	uint32_t usual;		/* the same if there is a lane, and the machine's counter; or 0 */
 	uint32_t refused;	/* events, for want of a lane */
 	struct steer_thread steer;
 };
@@ -71,6 +73,12 @@ void process_finalize(uint64_t context);
 
 /* The calling thread's first event: a lane for it, or NULL until it asks again. */
 struct shmring_lane *process_lane_slowly(struct process_thread *thread);
+
+/* The thread has a lane, and the clock is the machine's counter. */
+static inline bool process_is_usual(void)
+{
+	return likely(process_thread.usual == process_self.generation);
+}
 
 /* NULL: none, or the thread has not asked for one yet. */
 static inline struct shmring_lane *process_lane_known(void)

@@ -7,26 +7,72 @@
 
 #include "plugin/fill.h"
 
-struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
-				   const struct nci_ev_proxy_step *first)
+/* The sums of an operation that has none yet, in a new slot; NULL: no slot is free. */
+static struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
+						 const struct nci_ev_proxy_step *first)
 {
-	struct nci_record *rec;
-	uint64_t token;
+	uint64_t token, head = fill_head(NCI_EV_PROXY_SUMS, op->form & STEPS_INHERITED >> 8,
+					 op->comm);
+	struct nci_record *rec = shmring_take(lane, &token);
 
-	rec = shmring_take(lane, &token);
 	if (!rec)
 		return NULL;
-	rec->type = NCI_EV_PROXY_SUMS;
-	rec->comm = op->comm;
-	rec->serial = 0;
 	rec->parent = first->parent;
 	rec->start = first->start;
 	rec->stop = 0;
-	rec->form = (uint8_t)(fill_events[NCI_EV_PROXY_SUMS](rec, NULL, NULL) |
-			      (op->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN)));
 	op->sums = (uint16_t)(nci_token_slot(token) + 1);
-	shmring_open(rec, token);
-	return rec;
+	fill_events[NCI_EV_PROXY_SUMS](rec, NULL, NULL, head, token);
+	return (struct nci_ev_proxy_sums *)rec;
+}
+
+/* Only in the thread that keeps the operation's books. */
+static struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
+				       const struct nci_ev_proxy_step *step)
+{
+	struct steps_ending e = { .folds = true };
+
+	if (!nci_sums_counts(step))
+		return e;
+	e.sums = steps_sums(lane, op, (const struct nci_record *)step);
+	if (!e.sums)
+		e.sums = steps_open_sums(lane, op, step);
+	if (!e.sums)
+		return e;
+	e.times = nci_sums_enter(e.sums, step);
+	if (!op->state_span[0])
+		op->state_span[0] = nci_span(op->start, e.times.covered);
+	return e;
+}
+
+struct steps_ending steps_begin_end(struct shmring_lane *lane, const struct nci_record *rec,
+				    uint64_t token)
+{
+	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
+	struct nci_ev_proxy_op *op = steps_find(rec->parent);
+	uint16_t *place;
+
+	if (!op)
+		return (struct steps_ending){ .folds = atomic_load_explicit(
+				&process_self.folds, memory_order_relaxed) };
+	steps_count(op, step);
+	place = steps_place(op, step->step);
+	if (*place == nci_token_slot(token) + 1)
+		*place = 0;
+	if (op->sums == STEPS_NO_SUMS)
+		return (struct steps_ending){ 0 };
+	if (!lane || nci_token_lane(step->parent) != lane->index)
+		return (struct steps_ending){ .folds = true };
+	return steps_enter(lane, op, step);
+}
+
+bool steps_end(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+	       const struct steps_ending *e, uint64_t ticks)
+{
+	if (!e->folds)
+		return shmring_close(lane, rec, token, ticks);
+	if (e->sums)
+		nci_sums_leave(e->sums, (const struct nci_ev_proxy_step *)rec, e->times, ticks);
+	return shmring_discard(lane, rec, token);
 }
 
 /* NCCL lost sight of a step: its record says so. */

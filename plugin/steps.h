@@ -22,12 +22,36 @@
 #define STEPS_OPEN	8
 #define STEPS_NO_SUMS	0xffff	/* takes a note's place: each step leaves a record */
 
-/* The live event of a token if it is of that type, else NULL. */
-static inline struct nci_record *steps_find(uint64_t token, uint8_t type)
+#define STEPS_INHERITED	((NCI_FORM_SEND | NCI_FORM_FOREIGN) << 8)	/* of a head */
+
+/* The operation with that token, if it is live; NULL: it is not, or no operation. */
+static inline struct nci_ev_proxy_op *steps_find(uint64_t token)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, token);
 
-	return rec && rec->type == type ? rec : NULL;
+	return rec && rec->type == NCI_EV_PROXY_OP ? (struct nci_ev_proxy_op *)rec : NULL;
+}
+
+/* The same, if the calling thread keeps its books. */
+INLINE struct nci_ev_proxy_op *steps_own(struct shmring_lane *lane, uint64_t token)
+{
+	struct nci_record *rec = shmring_find_own(lane, token);
+
+	return rec && rec->type == NCI_EV_PROXY_OP ? (struct nci_ev_proxy_op *)rec : NULL;
+}
+
+/* The place where an operation keeps its note of a step. */
+INLINE uint16_t *steps_place(struct nci_ev_proxy_op *op, int step)
+{
+	return &op->open_step[(uint32_t)step % STEPS_OPEN];
+}
+
+/* The first word of the head of an operation's step, but for its lines. */
+INLINE uint64_t steps_head(const struct nci_ev_proxy_op *op)
+{
+	uint32_t head = *(const uint32_t *)op;
+
+	return (head & (0xffff0000 | STEPS_INHERITED)) | NCI_EV_PROXY_STEP;
 }
 
 /* The live event of that type that a note of an operation speaks of, or NULL. */
@@ -45,10 +69,6 @@ static inline struct nci_record *steps_noted(struct nci_slot *pool, uint16_t not
 	return rec;
 }
 
-/* The sums of an operation that has none yet, in a new slot; NULL: no slot is free. */
-struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
-				   const struct nci_ev_proxy_step *first);
-
 /*
  * The place of a step that starts has a note already.  That very step is open:
  * its handle.  Another one is: it is closed, and 0.
@@ -61,25 +81,6 @@ void steps_close_parts(struct shmring_lane *lane, const struct nci_record *rec,
 		       uint64_t token, uint64_t ticks);
 
 /*
- * The place where the operation of a step that starts keeps its note of it; NULL: the
- * operation is not live, or the books are another thread's.  *form gains what is inherited.
- */
-INLINE uint16_t *steps_place(const struct nccl_descr_v6 *d, const struct shmring_lane *lane,
-			     uint32_t *form)
-{
-	uint64_t parent = adapt_number(d->parentObj);
-	struct nci_record *rec = steps_find(parent, NCI_EV_PROXY_OP);
-
-	if (unlikely(!rec))
-		return NULL;
-	*form |= rec->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN);
-	if (unlikely(nci_token_lane(parent) != lane->index))
-		return NULL;
-	return &((struct nci_ev_proxy_op *)rec)
-		->open_step[(uint32_t)d->proxyStep.step % STEPS_OPEN];
-}
-
-/*
  * A step that is about to stop, and where its times go; NULL: nowhere.  An operation
  * is of one kind to its end: its level may have been switched.
  */
@@ -89,27 +90,36 @@ struct steps_ending {
 	struct nci_sums_times times;
 };
 
-/* Only in the thread that keeps the operation's books. */
-INLINE struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
-				       const struct nci_ev_proxy_step *step)
+/* The sums that an operation with these books has already, or NULL. */
+INLINE struct nci_ev_proxy_sums *steps_sums(struct shmring_lane *lane,
+					    const struct nci_ev_proxy_op *op,
+					    const struct nci_record *step)
 {
-	struct steps_ending e = { .folds = true };
+	uint16_t slot = (uint16_t)(op->sums - 1);
 	struct nci_record *sums;
-	uint64_t token;
 
-	if (unlikely(!lane || !nci_sums_counts(step) ||
-		     nci_token_lane(step->parent) != lane->index))
-		return e;
-	sums = steps_noted(lane->pool, op->sums, NCI_EV_PROXY_SUMS, step->parent, &token);
-	if (unlikely(!sums))
-		sums = steps_open_sums(lane, op, step);
-	if (unlikely(!sums))
-		return e;
-	e.sums = (struct nci_ev_proxy_sums *)sums;
-	e.times = nci_sums_enter(e.sums, step);
-	if (unlikely(!op->state_span[0]))
-		op->state_span[0] = nci_span(op->start, e.times.covered);
-	return e;
+	if (unlikely(slot >= SHMRING_SLOTS))
+		return NULL;	/* there are none, or none are wanted */
+	/* One that was pushed out has another parent: an empty slot has the next one there. */
+	sums = shmring_slot(lane->pool, slot);
+	return likely(sums->type == NCI_EV_PROXY_SUMS && sums->parent == step->parent) ?
+	       (struct nci_ev_proxy_sums *)sums : NULL;
+}
+
+INLINE void steps_count(struct nci_ev_proxy_op *op, const struct nci_ev_proxy_step *step)
+{
+	op->steps_done++;
+	if (likely(step->bytes != NCI_BYTES_UNKNOWN))
+		op->bytes += step->bytes;
+}
+
+/* The same in the thread that keeps the books: the note that the operation has is of it. */
+INLINE void steps_count_own(struct nci_ev_proxy_op *op, const struct nci_record *rec)
+{
+	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
+
+	steps_count(op, step);
+	*steps_place(op, step->step) = 0;
 }
 
 /*
@@ -117,35 +127,9 @@ INLINE struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_
  * leaves a record, or it leaves its times in the operation's sums.  All of this that
  * needs no clock: see emit.c.
  */
-INLINE struct steps_ending steps_begin_end(struct shmring_lane *lane,
-					   const struct nci_record *rec, uint64_t token)
-{
-	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
-	struct nci_record *parent = steps_find(rec->parent, NCI_EV_PROXY_OP);
-	struct nci_ev_proxy_op *op = (struct nci_ev_proxy_op *)parent;
-	uint16_t *place;
-
-	if (!op)
-		return (struct steps_ending){ .folds = atomic_load_explicit(
-				&process_self.folds, memory_order_relaxed) };
-	op->steps_done++;
-	if (step->bytes != NCI_BYTES_UNKNOWN)
-		op->bytes += step->bytes;
-	place = &op->open_step[(uint32_t)step->step % STEPS_OPEN];
-	if (*place == nci_token_slot(token) + 1)
-		*place = 0;
-	return op->sums != STEPS_NO_SUMS ? steps_enter(lane, op, step) :
-	       (struct steps_ending){ 0 };
-}
-
-INLINE bool steps_end(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
-		      const struct steps_ending *e, uint64_t ticks)
-{
-	if (!e->folds)
-		return shmring_close(lane, rec, token, ticks);
-	if (likely(e->sums))
-		nci_sums_leave(e->sums, (const struct nci_ev_proxy_step *)rec, e->times, ticks);
-	return shmring_discard(lane, rec, token);
-}
+struct steps_ending steps_begin_end(struct shmring_lane *lane, const struct nci_record *rec,
+				    uint64_t token);
+bool steps_end(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+	       const struct steps_ending *e, uint64_t ticks);
 
 #endif

@@ -305,8 +305,10 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 		atomic_store_explicit(shmring_token(rec),
 				      NCI_TOKEN_FREE | nci_token(i, slot, 0),
 				      memory_order_relaxed);
-		shmring_put(lane, slot);
 	}
+	lane->free = SHMRING_NO_SLOT;
+	for (uint32_t slot = SHMRING_SLOTS; slot-- > 0;)
+		shmring_put(lane, shmring_slot(lane->pool, slot), slot);
 	line->offset = (uint64_t)offset;
 	line->lines = SHMRING_LINES;
 	line->slots = SHMRING_SLOTS;
@@ -397,16 +399,6 @@ struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 	return lane;
 }
 
-bool shmring_next_word(struct shmring_lane *lane)
-{
-	for (uint32_t word = lane->low; word < SHMRING_WORDS; word++)
-		if (lane->free[word]) {
-			lane->low = word;
-			return true;
-		}
-	return false;
-}
-
 /* The owner has it again: empty it was, or given up by all. */
 static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 			bool (*abandoned)(const struct nci_record *, void *), void *arg)
@@ -423,7 +415,7 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 			return false;
 		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
 	}
-	shmring_put(lane, slot);
+	shmring_put(lane, rec, slot);
 	return true;
 }
 
@@ -441,6 +433,7 @@ struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *toke
 	if (lane->refuse) {
 		lane->refuse--;
 	} else {
+		lane->free = SHMRING_NO_SLOT;	/* or a list in disorder ended early */
 		for (uint32_t i = 0; i < SLOW_SLOTS; i++, lane->look++)
 			found += slot_regain(lane, lane->look % SHMRING_SLOTS, abandoned, arg);
 		lane->refuse = found < SLOW_EVERY ? SLOW_EVERY - found : 0;

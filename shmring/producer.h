@@ -25,7 +25,7 @@
 #define SHMRING_SLOTS	1024	/* pool of one lane: 128 KiB */
 #define SHMRING_COMMS	1024
 #define SHMRING_STRINGS	256
-#define SHMRING_WORDS	(SHMRING_SLOTS / 64)
+#define SHMRING_NO_SLOT	UINT32_MAX
 
 /* Bits that no live event's token has: there are not so many slots and lanes. */
 #define SHMRING_LANE_BITS	(UINT64_C(0xff) << NCI_TOKEN_SLOT_BITS)
@@ -34,12 +34,14 @@
 				  ~((uint64_t)(NCI_MAX_LANES - 1) << NCI_TOKEN_SLOT_BITS)))
 
 /*
- * One lane as its owning thread sees it; lives in the process's own memory, on
- * cache lines that no other lane's thread writes.
+ * One lane as its owning thread sees it; lives in the process's own memory, on a
+ * cache line that no other lane's thread writes.
  *
- * Invariant: a bit of `free` that is set belongs to an empty slot, and lies in no word
- * before `low`.  (A slot that another thread emptied has its bit clear until the owner
- * runs out and looks.)
+ * Empty slots are a list, the one that was emptied last (the warmest) first: each has the
+ * number of the next one in its parent's place, which nobody reads of an empty slot.
+ *
+ * Invariant: a slot of the list is empty, or the list ends before it.  (A slot that another
+ * thread emptied is in no list until the owner runs out and looks.)
  */
 struct shmring_lane {
 	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
@@ -47,12 +49,11 @@ struct shmring_lane {
 	struct nci_slot *pool;
 	uint64_t home;			/* token of slot 0, without a generation */
 	uint64_t next;			/* lines written; equals line->end */
+	uint32_t free;			/* first empty slot, or SHMRING_NO_SLOT */
 	uint32_t serial;		/* the last record's */
 	uint32_t index;
-	uint32_t low;			/* first word of `free` to look at */
 	uint32_t look;			/* start of the next look for empty slots */
 	uint32_t refuse;		/* starts to refuse before it */
-	uint64_t free[SHMRING_WORDS];
 };
 
 /* One process's segment.  Zeroed storage is a closed one. */
@@ -142,7 +143,11 @@ static inline _Atomic uint64_t *shmring_token(struct nci_record *rec)
 
 static inline struct nci_record *shmring_slot(struct nci_slot *pool, uint32_t slot)
 {
-	return (struct nci_record *)&pool[slot];
+	struct nci_record *rec = (struct nci_record *)&pool[slot];
+
+	if (!rec)
+		__builtin_unreachable();	/* else callers ask again */
+	return rec;
 }
 
 /* Counters have one writer: no need for a locked instruction. */
@@ -153,28 +158,23 @@ static inline void shmring_count(_Atomic uint64_t *counter)
 			      memory_order_relaxed);
 }
 
-/* Move `low` on to the next word with an empty slot; false: there is none.  Owner only. */
-bool shmring_next_word(struct shmring_lane *lane);
-
-/* The lowest empty slot (the warmest), or NULL.  Owner only. */
+/*
+ * The slot that was emptied last, or NULL.  Owner only.  A list in disorder, after a signal's
+ * own call or a state that came while its event stopped, ends where a slot is not empty.
+ */
 static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_t *token)
 {
-	uint32_t word = lane->low, slot;
-	uint64_t empty = lane->free[word];
 	struct nci_record *rec;
+	uint64_t seen;
 
-	if (__builtin_expect(!empty, 0)) {
-		if (!shmring_next_word(lane))
-			return NULL;
-		word = lane->low;
-		empty = lane->free[word];
-	}
-	lane->free[word] = empty & (empty - 1);
-	slot = word * 64 + (uint32_t)__builtin_ctzll(empty);
-
-	rec = shmring_slot(lane->pool, slot);
-	*token = (atomic_load_explicit(shmring_token(rec), memory_order_relaxed) &
-		  ~NCI_TOKEN_NO_EVENT) + NCI_TOKEN_GEN_ONE;
+	if (__builtin_expect(lane->free >= SHMRING_SLOTS, 0))
+		return NULL;
+	rec = shmring_slot(lane->pool, lane->free);
+	seen = atomic_load_explicit(shmring_token(rec), memory_order_relaxed);
+	if (__builtin_expect(!(seen & NCI_TOKEN_NO_EVENT), 0))
+		return NULL;
+	lane->free = (uint32_t)rec->parent;
+	*token = (seen & ~NCI_TOKEN_NO_EVENT) + NCI_TOKEN_GEN_ONE;
 	atomic_thread_fence(memory_order_release);				/* W4 */
 	SHMRING_TESTPOINT(taken);
 	return rec;
@@ -265,22 +265,28 @@ bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop);
 
 /* A slot that is empty may be taken again.  Owner only. */
-static inline void shmring_put(struct shmring_lane *lane, uint32_t slot)
+static inline void shmring_put(struct shmring_lane *lane, struct nci_record *rec, uint32_t slot)
 {
-	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
-	if (slot / 64 < lane->low)
-		lane->low = slot / 64;
+	rec->parent = lane->free;
+	lane->free = slot;
 }
 
 /* Owner only. */
 static inline void shmring_empty(struct shmring_lane *lane, struct nci_record *rec,
 				 uint64_t token)
 {
-	uint32_t slot = nci_token_slot(token);
-
 	atomic_store_explicit(shmring_token(rec), token | NCI_TOKEN_FREE,
 			      memory_order_release);				/* W6 */
-	shmring_put(lane, slot);
+	shmring_put(lane, rec, nci_token_slot(token));
+}
+
+/* shmring_close() of an event that shmring_find_own() gave. */
+static inline void shmring_close_own(struct shmring_lane *lane, struct nci_record *rec,
+				     uint64_t token, uint64_t stop)
+{
+	shmring_publish(lane, rec, stop);
+	SHMRING_TESTPOINT(freeing);
+	shmring_empty(lane, rec, token);
 }
 
 static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *rec,
@@ -288,9 +294,7 @@ static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *r
 {
 	if (__builtin_expect(nci_token_lane(token) != lane->index, 0))
 		return shmring_close_elsewhere(lane, rec, token, stop);
-	shmring_publish(lane, rec, stop);
-	SHMRING_TESTPOINT(freeing);
-	shmring_empty(lane, rec, token);
+	shmring_close_own(lane, rec, token, stop);
 	return true;
 }
 

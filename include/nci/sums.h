@@ -18,9 +18,10 @@ static inline bool nci_sums_counts(const struct nci_ev_proxy_step *step)
 	       step->bytes != NCI_BYTES_UNKNOWN && !(step->form & NCI_FORM_UNSTOPPED);
 }
 
+/* Spans are told apart as they are: a coarse one is more than any other. */
 static inline void nci_sums_least(struct nci_point *point, uint32_t bytes, uint32_t span)
 {
-	if (point->bytes != bytes || nci_span_ticks(span) < nci_span_ticks(point->span))
+	if (point->bytes != bytes || span < point->span)
 		*point = (struct nci_point){ bytes, span };
 }
 
@@ -29,7 +30,7 @@ static inline void nci_sums_point(struct nci_point point[2], uint32_t bytes, uin
 {
 	if (!bytes)
 		return;
-	if (!point[0].bytes || bytes <= point[0].bytes)
+	if (bytes <= point[0].bytes || !point[0].bytes)
 		nci_sums_least(&point[0], bytes, span);
 	if (bytes >= point[1].bytes)
 		nci_sums_least(&point[1], bytes, span);
@@ -40,19 +41,76 @@ static inline uint64_t nci_sums_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint64_t ticks)
+/* `plain`: ticks are fewer than a span tells exactly, as they are nearly always. */
+static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint64_t ticks,
+				 bool plain)
 {
-	uint32_t span = ticks < NCI_SPAN_COARSE ? (uint32_t)ticks : nci_span(0, ticks);
+	uint32_t span = plain || ticks < NCI_SPAN_COARSE ? (uint32_t)ticks : nci_span(0, ticks);
 
 	sums->ticks[state] += ticks;
 	if (span > sums->longest[state])
 		sums->longest[state] = span;
 }
 
+/* A step that counts, if its size is known, and none of its spans is coarse. */
+static inline bool nci_sums_are_plain(const struct nci_ev_proxy_step *step)
+{
+	return !(((step->span[0] - 1) | (step->span[1] - 1) | (step->span[2] - 1)) &
+		 NCI_SPAN_COARSE);
+}
+
 /* The times when a step entered states 1 and 2. */
 struct nci_sums_times {
 	uint64_t covered, busy;
 };
+
+static inline uint64_t nci_sums_ticks(uint32_t span, bool plain)
+{
+	return plain ? span : nci_span_ticks(span);
+}
+
+static inline struct nci_sums_times nci_sums_times(const struct nci_ev_proxy_step *step,
+						   bool plain)
+{
+	uint64_t first = nci_sums_ticks(step->span[0], plain);
+	uint64_t second = nci_sums_later(nci_sums_ticks(step->span[1], plain), first);
+	uint64_t third = nci_sums_later(nci_sums_ticks(step->span[2], plain), second);
+
+	return (struct nci_sums_times){ step->start + second, step->start + third };
+}
+
+static inline struct nci_sums_times nci_sums_begin(struct nci_ev_proxy_sums *sums,
+						   const struct nci_ev_proxy_step *step, bool plain)
+{
+	struct nci_sums_times times = nci_sums_times(step, plain);
+	uint64_t first = step->start + nci_sums_ticks(step->span[0], plain);
+
+	nci_sums_stay(sums, 0, times.covered - first, plain);
+	nci_sums_stay(sums, 1, times.busy - times.covered, plain);
+	sums->steps++;
+	sums->bytes += step->bytes;
+	sums->repeats += step->repeats;
+	return times;
+}
+
+static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
+				const struct nci_ev_proxy_step *step,
+				struct nci_sums_times times, uint64_t stop, bool plain)
+{
+	uint64_t done = sums->stop;
+
+	stop = nci_sums_later(stop, times.busy);
+	nci_sums_stay(sums, 2, stop - times.busy, plain);
+	if (step->form & NCI_FORM_SEND && times.busy >= done)
+		nci_sums_point(sums->point, step->bytes,
+			       plain ? (uint32_t)(stop - times.busy) + (stop == times.busy) :
+			       nci_span(times.busy, stop));
+	if (stop <= done)
+		return;
+	sums->busy += stop - nci_sums_later(times.busy, done);
+	sums->covered += stop - nci_sums_later(times.covered, done);
+	sums->stop = stop;
+}
 
 /*
  * Add a step that counts, in two halves: the second one takes what the clock says.
@@ -62,33 +120,14 @@ struct nci_sums_times {
 static inline struct nci_sums_times nci_sums_enter(struct nci_ev_proxy_sums *sums,
 						   const struct nci_ev_proxy_step *step)
 {
-	uint64_t first = nci_span_ticks(step->span[0]);
-	uint64_t second = nci_sums_later(nci_span_ticks(step->span[1]), first);
-	uint64_t third = nci_sums_later(nci_span_ticks(step->span[2]), second);
-
-	nci_sums_stay(sums, 0, second - first);
-	nci_sums_stay(sums, 1, third - second);
-	sums->steps++;
-	sums->bytes += step->bytes;
-	sums->repeats += step->repeats;
-	return (struct nci_sums_times){ step->start + second, step->start + third };
+	return nci_sums_begin(sums, step, false);
 }
 
 static inline void nci_sums_leave(struct nci_ev_proxy_sums *sums,
 				  const struct nci_ev_proxy_step *step,
 				  struct nci_sums_times times, uint64_t stop)
 {
-	uint64_t done = sums->stop;
-
-	stop = nci_sums_later(stop, times.busy);
-	nci_sums_stay(sums, 2, stop - times.busy);
-	if (step->form & NCI_FORM_SEND && times.busy >= done)
-		nci_sums_point(sums->point, step->bytes, nci_span(times.busy, stop));
-	if (stop <= done)
-		return;
-	sums->busy += stop - nci_sums_later(times.busy, done);
-	sums->covered += stop - nci_sums_later(times.covered, done);
-	sums->stop = stop;
+	nci_sums_end(sums, step, times, stop, false);
 }
 
 #endif
