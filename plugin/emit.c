@@ -203,20 +203,23 @@ static __attribute__((noinline)) int event_start_steered(uint64_t context, void 
 /* A step has the communicator of its operation, whose books the same thread keeps. */
 int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 {
+	const uint32_t own_op = NCI_FORM_FOREIGN << 8 | 0xff;
 	struct nci_ev_proxy_op *op;
 	struct shmring_lane *lane;
 	uint64_t ticks, token;
 	struct nci_record *rec;
 	uint16_t *place;
+	uint32_t head;
 
 	if (unlikely(!process_is_usual()))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	lane = process_thread.lane;
-	op = steps_own(lane, adapt_number(d->parentObj));
-	if (unlikely(!op || op->comm != context - process_self.contexts))
+	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, adapt_number(d->parentObj));
+	if (unlikely(!op))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	head = steps_op_head(op);
 	place = steps_place(op, d->proxyStep.step);
-	if (unlikely(*place))
+	if (unlikely((head & own_op) != NCI_EV_PROXY_OP || *place))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	ticks = clock_ticks(PROCESS_COUNTER);
 	if (unlikely(cost_is_measured(ticks)))
@@ -227,7 +230,7 @@ int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 	*place = (uint16_t)(nci_token_slot(token) + 1);
 	slot_begin(rec, d, ticks);
 	*handle = (void *)token;
-	return fill_step(rec, d->proxyStep.step, steps_head(op), token);
+	return fill_step(rec, d->proxyStep.step, steps_head(head), token);
 }
 
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
@@ -303,7 +306,7 @@ RARE int step_start_rare(struct shmring_lane *lane, void **handle, const struct 
 	uint16_t *place = NULL;
 
 	if (op)
-		head |= steps_head(op) & STEPS_INHERITED;
+		head |= steps_op_head(op) & STEPS_INHERITED;
 	if (op && nci_token_lane(parent) == lane->index)
 		place = steps_place(op, d->proxyStep.step);
 	if (place && *place) {
@@ -352,6 +355,8 @@ RARE int event_start_rare(uint64_t context, void **handle, const struct nccl_des
 {
 	uint64_t ticks = clock_ticks(process_self.clock);
 
+	if (!emit_wants(d->type))
+		return NCCL_SUCCESS;	/* a step: who has an operation wants its steps */
 	if (d->type & STEER_EVENTS && !steered)
 		steer_started(context - process_self.contexts, d, ticks);
 	event_start_any(context, handle, d, extra, ticks);
@@ -593,63 +598,81 @@ RARE int event_stop_rare(uint64_t handle)
 
 /* A step that leaves a record. */
 static __attribute__((noinline)) int step_stop_recorded(struct shmring_lane *lane,
-							struct nci_record *rec, uint64_t token,
-							struct nci_ev_proxy_op *op)
+							struct nci_record *rec, uint64_t token)
 {
+	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
 	uint64_t ticks;
 
+	if (unlikely(!op))
+		return event_stop_rare(token);
 	steps_count_own(op, rec);
 	ticks = clock_ticks(PROCESS_COUNTER);
 	shmring_close_own(lane, rec, token, ticks);
 	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-/* The first sums of its operation, or a step that has not told all. */
-static __attribute__((noinline)) int step_stop_found(struct shmring_lane *lane,
-						     struct nci_record *rec, uint64_t token)
-{
-	struct steps_ending e = steps_begin_end(lane, rec, token);
-	uint64_t ticks = clock_ticks(PROCESS_COUNTER);
-
-	steps_end(lane, rec, token, &e, ticks);
-	return event_stopped(NCI_EV_PROXY_STEP, ticks);
-}
-
 /* A step that took long: only the end of it is told. */
-RARE int step_stop_late(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+RARE int step_stop_late(struct shmring_lane *lane, struct nci_record *rec,
 			struct nci_ev_proxy_sums *sums, uint64_t ticks)
 {
 	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
 
-	nci_sums_leave(sums, step, nci_sums_times(step, false), ticks);
-	shmring_empty(lane, rec, token);
+	nci_sums_leave(sums, step, nci_sums_times(step), ticks);
+	shmring_empty(lane, rec, rec->token);
 	return event_stopped(NCI_EV_PROXY_STEP, ticks);
 }
 
-/* The usual step adds to sums that its operation has already. */
-INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t token)
+/* A step that counts, and has no coarse span, adds to the sums of its operation. */
+static __attribute__((noinline, flatten)) int step_stop_added(struct shmring_lane *lane,
+		struct nci_record *rec, struct nci_ev_proxy_op *op, struct nci_ev_proxy_sums *sums)
 {
 	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
-	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
-	struct nci_ev_proxy_sums *sums;
 	struct nci_sums_times times;
 	uint64_t ticks;
+
+	times = nci_sums_enter_plain(sums, step);
+	op->steps_done++;
+	op->bytes += step->bytes;
+	*steps_place(op, step->step) = 0;
+	ticks = clock_ticks(PROCESS_COUNTER);
+	if (unlikely(!nci_sums_leave_plain(sums, step, times, ticks)))
+		return step_stop_late(lane, rec, sums, ticks);
+	shmring_empty(lane, rec, rec->token);
+	return event_stopped(NCI_EV_PROXY_STEP, ticks);
+}
+
+static bool step_is_plain(const struct nci_record *rec)
+{
+	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
+
+	return nci_sums_are_plain(step) && step->bytes != NCI_BYTES_UNKNOWN;
+}
+
+/* The first step of its operation, or one that has not told all. */
+static __attribute__((noinline)) int step_stop_first(struct shmring_lane *lane,
+						     struct nci_record *rec, uint64_t token)
+{
+	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
+	struct nci_ev_proxy_sums *sums = NULL;
+
+	if (op && op->sums != STEPS_NO_SUMS && step_is_plain(rec))
+		sums = steps_open_sums(lane, op, (const struct nci_ev_proxy_step *)rec);
+	return sums ? step_stop_added(lane, rec, op, sums) : event_stop_rare(token);
+}
+
+INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t token)
+{
+	struct nci_ev_proxy_op *op = steps_parent(lane, rec);
+	struct nci_ev_proxy_sums *sums;
 
 	if (unlikely(!op))
 		return event_stop_rare(token);
 	if (op->sums == STEPS_NO_SUMS)
-		return step_stop_recorded(lane, rec, token, op);
+		return step_stop_recorded(lane, rec, token);
 	sums = steps_sums(lane, op, rec);
-	if (!sums || unlikely(!nci_sums_are_plain(step) || step->bytes == NCI_BYTES_UNKNOWN))
-		return step_stop_found(lane, rec, token);
-	steps_count_own(op, rec);
-	times = nci_sums_begin(sums, step, true);
-	ticks = clock_ticks(PROCESS_COUNTER);
-	if (unlikely(ticks - step->start >= NCI_SPAN_COARSE))
-		return step_stop_late(lane, rec, token, sums, ticks);
-	nci_sums_end(sums, step, times, ticks, true);
-	shmring_empty(lane, rec, token);
-	return event_stopped(NCI_EV_PROXY_STEP, ticks);
+	if (unlikely(!sums || !step_is_plain(rec)))
+		return step_stop_first(lane, rec, token);
+	return step_stop_added(lane, rec, op, sums);
 }
 
 static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
@@ -666,7 +689,7 @@ static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
 	return event_stopped(type, ticks);
 }
 
-__attribute__((flatten)) int emit_stop(void *handle)
+int emit_stop(void *handle)
 {
 	uint64_t token = adapt_number(handle);
 	struct shmring_lane *lane;

@@ -30,7 +30,7 @@ struct plugin_process {
 	uint32_t clock;			/* NCI_CLOCK_* */
 	_Atomic uint32_t folds;		/* steps leave no record of their own */
 	uint32_t generation;		/* the segment's; lanes of older ones are void */
-	uint32_t quick_states;		/* states below take the machine's counter; 0: there is none */
+	uint32_t quick_states;		/* states below it take the machine's counter */
 	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	uint64_t contexts;		/* context token of the first communicator */
 	_Atomic uint32_t open[SHMRING_COMMS];	/* number + 1 of each entry's communicator; or 0 */

@@ -7,9 +7,8 @@
 
 #include "plugin/fill.h"
 
-/* The sums of an operation that has none yet, in a new slot; NULL: no slot is free. */
-static struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
-						 const struct nci_ev_proxy_step *first)
+struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
+					  const struct nci_ev_proxy_step *first)
 {
 	uint64_t token, head = fill_head(NCI_EV_PROXY_SUMS, op->form & STEPS_INHERITED >> 8,
 					 op->comm);
@@ -22,6 +21,8 @@ static struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, stru
 	rec->stop = 0;
 	op->sums = (uint16_t)(nci_token_slot(token) + 1);
 	fill_events[NCI_EV_PROXY_SUMS](rec, NULL, NULL, head, token);
+	if (!op->state_span[0])
+		op->state_span[0] = nci_span(op->start, nci_sums_times(first).covered);
 	return (struct nci_ev_proxy_sums *)rec;
 }
 
@@ -36,11 +37,8 @@ static struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_
 	e.sums = steps_sums(lane, op, (const struct nci_record *)step);
 	if (!e.sums)
 		e.sums = steps_open_sums(lane, op, step);
-	if (!e.sums)
-		return e;
-	e.times = nci_sums_enter(e.sums, step);
-	if (!op->state_span[0])
-		op->state_span[0] = nci_span(op->start, e.times.covered);
+	if (e.sums)
+		e.times = nci_sums_enter(e.sums, step);
 	return e;
 }
 

@@ -46,12 +46,15 @@ INLINE uint16_t *steps_place(struct nci_ev_proxy_op *op, int step)
 	return &op->open_step[(uint32_t)step % STEPS_OPEN];
 }
 
-/* The first word of the head of an operation's step, but for its lines. */
-INLINE uint64_t steps_head(const struct nci_ev_proxy_op *op)
+/* The first word of an operation's head, and of its step's, but for the lines. */
+INLINE uint32_t steps_op_head(const struct nci_ev_proxy_op *op)
 {
-	uint32_t head = *(const uint32_t *)op;
+	return *(const uint32_t *)op;
+}
 
-	return (head & (0xffff0000 | STEPS_INHERITED)) | NCI_EV_PROXY_STEP;
+INLINE uint64_t steps_head(uint32_t op_head)
+{
+	return (op_head & (0xffff0000 | STEPS_INHERITED)) | NCI_EV_PROXY_STEP;
 }
 
 /* The live event of that type that a note of an operation speaks of, or NULL. */
@@ -89,6 +92,22 @@ struct steps_ending {
 	struct nci_ev_proxy_sums *sums;
 	struct nci_sums_times times;
 };
+
+/*
+ * What the parent of a step names, if that is live at all.  It is an operation whose books
+ * are this thread's if it has the step's sums: only such a one gets any.
+ */
+INLINE struct nci_ev_proxy_op *steps_parent(struct shmring_lane *lane,
+					    const struct nci_record *step)
+{
+	struct nci_record *rec = shmring_slot(lane->pool, step->parent & (SHMRING_SLOTS - 1));
+
+	return shmring_has(rec, step->parent) ? (struct nci_ev_proxy_op *)rec : NULL;
+}
+
+/* The sums of an operation that has none yet, in a new slot; NULL: no slot is free. */
+struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
+					  const struct nci_ev_proxy_step *first);
 
 /* The sums that an operation with these books has already, or NULL. */
 INLINE struct nci_ev_proxy_sums *steps_sums(struct shmring_lane *lane,

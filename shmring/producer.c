@@ -298,7 +298,6 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	lane->ring = (struct nci_line *)base;
 	lane->pool = (struct nci_slot *)(base + (size_t)SHMRING_LINES * NCI_LINE_BYTES);
 	lane->index = i;
-	lane->home = nci_token(i, 0, 0);
 	for (uint32_t slot = 0; slot < SHMRING_SLOTS; slot++) {
 		struct nci_record *rec = shmring_slot(lane->pool, slot);
 
@@ -414,6 +413,9 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 							     memory_order_relaxed))
 			return false;
 		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
+	} else if (!(seen & NCI_TOKEN_FREE)) {	/* out of generations: the next ones begin */
+		atomic_store_explicit(shmring_token(rec), seen | NCI_TOKEN_FREE,
+				      memory_order_release);
 	}
 	shmring_put(lane, rec, slot);
 	return true;

@@ -28,10 +28,8 @@
 #define SHMRING_NO_SLOT	UINT32_MAX
 
 /* Bits that no live event's token has: there are not so many slots and lanes. */
-#define SHMRING_LANE_BITS	(UINT64_C(0xff) << NCI_TOKEN_SLOT_BITS)
 #define SHMRING_NO_TOKEN	(NCI_TOKEN_NO_EVENT | (0xfff & ~(SHMRING_SLOTS - 1)) | \
-				 (SHMRING_LANE_BITS & \
-				  ~((uint64_t)(NCI_MAX_LANES - 1) << NCI_TOKEN_SLOT_BITS)))
+				 (uint64_t)(0xff & ~(NCI_MAX_LANES - 1)) << NCI_TOKEN_SLOT_BITS)
 
 /*
  * One lane as its owning thread sees it; lives in the process's own memory, on a
@@ -47,7 +45,6 @@ struct shmring_lane {
 	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
 	struct nci_line *ring;
 	struct nci_slot *pool;
-	uint64_t home;			/* token of slot 0, without a generation */
 	uint64_t next;			/* lines written; equals line->end */
 	uint32_t free;			/* first empty slot, or SHMRING_NO_SLOT */
 	uint32_t serial;		/* the last record's */
@@ -171,7 +168,7 @@ static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_
 		return NULL;
 	rec = shmring_slot(lane->pool, lane->free);
 	seen = atomic_load_explicit(shmring_token(rec), memory_order_relaxed);
-	if (__builtin_expect(!(seen & NCI_TOKEN_NO_EVENT), 0))
+	if (__builtin_expect(!(seen & NCI_TOKEN_FREE), 0))
 		return NULL;
 	lane->free = (uint32_t)rec->parent;
 	*token = (seen & ~NCI_TOKEN_NO_EVENT) + NCI_TOKEN_GEN_ONE;
@@ -186,30 +183,33 @@ static inline void shmring_open(struct nci_record *rec, uint64_t token)
 	atomic_store_explicit(shmring_token(rec), token, memory_order_release);	/* W5 */
 }
 
-static inline struct nci_record *shmring_live(struct nci_slot *pool, uint64_t token)
+static inline bool shmring_has(struct nci_record *rec, uint64_t token)
 {
-	struct nci_record *rec = shmring_slot(pool, nci_token_slot(token));
-
-	return atomic_load_explicit(shmring_token(rec), memory_order_acquire) == token ? rec :
-	       NULL;
+	return __builtin_expect(atomic_load_explicit(shmring_token(rec),
+						     memory_order_acquire) == token, 1);
 }
 
 /* The live event of a token, or NULL.  Any thread, any number. */
 static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t token)
 {
+	struct nci_record *rec;
 	struct nci_slot *pool;
 
 	if (__builtin_expect(!!(token & SHMRING_NO_TOKEN), 0))
 		return NULL;
 	pool = atomic_load_explicit(&ring->pool[nci_token_lane(token)], memory_order_acquire);
-	return __builtin_expect(!!pool, 1) ? shmring_live(pool, token) : NULL;
+	if (__builtin_expect(!pool, 0))
+		return NULL;
+	rec = shmring_slot(pool, nci_token_slot(token));
+	return shmring_has(rec, token) ? rec : NULL;
 }
 
-/* The same, but only of the calling thread's own lane. */
+/* The same, but only of the calling thread's own lane: no slot of it has another's token. */
 static inline struct nci_record *shmring_find_own(struct shmring_lane *lane, uint64_t token)
 {
-	return (token ^ lane->home) & (SHMRING_NO_TOKEN | SHMRING_LANE_BITS) ? NULL :
-	       shmring_live(lane->pool, token);
+	struct nci_record *rec = shmring_slot(lane->pool, token & (SHMRING_SLOTS - 1));
+
+	return shmring_has(rec, token) && !(token & NCI_TOKEN_NO_EVENT) ? rec : NULL;
 }
 
 static inline void shmring_begin(struct shmring_lane *lane, uint32_t lines)

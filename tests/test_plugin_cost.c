@@ -58,9 +58,9 @@ static const struct {
 	bool masked;		/* only what NCCL calls where the mask is the level's */
 	uint32_t calls, instructions;
 } levels[LEVELS] = {
-	[TRACE] = { "trace", false, STREAM_CALLBACKS, 29203 },
-	[NET] = { "net", false, 370, 33119 },
-	[OPS] = { "ops", true, 10, 1397 },
+	[TRACE] = { "trace", false, STREAM_CALLBACKS, 27923 },
+	[NET] = { "net", false, 370, 31205 },
+	[OPS] = { "ops", true, 10, 1333 },
 };
 
 /*
@@ -79,7 +79,7 @@ static const struct {
 	{ { START, NCCL_PROXY_CTRL }, { 90, 39, 0 } },
 	{ { START, NCCL_PROXY_OP }, { 135, 135, 0 } },
 	{ { START, NCCL_KERNEL_CH }, { 95, 95, 0 } },
-	{ { START, NCCL_PROXY_STEP }, { 90, 90, 0 } },
+	{ { START, NCCL_PROXY_STEP }, { 85, 85, 0 } },
 	{ { STATE, NCCL_GROUP_API_START_STOP }, { 43, 43, 43 } },
 	{ { STATE, NCCL_GROUP_API_END_START }, { 43, 43, 43 } },
 	{ { STATE, NCCL_CTRL_APPEND }, { 90, 0, 0 } },
@@ -94,15 +94,15 @@ static const struct {
 	{ { STATE, NCCL_STEP_SEND_WAIT }, { 50, 50, 0 } },
 	{ { STATE, NCCL_KERNEL_CH_STOP }, { 47, 47, 0 } },
 	{ { STATE, NCCL_CTRL_IDLE }, { 90, 0, 0 } },
-	{ { STOP, NCCL_COLL_API }, { 105, 105, 105 } },
-	{ { STOP, NCCL_KERNEL_LAUNCH }, { 105, 0, 0 } },
-	{ { STOP, NCCL_COLL }, { 126, 126, 126 } },
-	{ { STOP, NCCL_GROUP }, { 105, 105, 105 } },
-	{ { STOP, NCCL_GROUP_API }, { 256, 256, 256 } },
-	{ { STOP, NCCL_PROXY_CTRL }, { 105, 0, 0 } },
-	{ { STOP, NCCL_PROXY_STEP }, { 126, 192, 0 } },
-	{ { STOP, NCCL_PROXY_OP }, { 246, 336, 0 } },
-	{ { STOP, NCCL_KERNEL_CH }, { 105, 105, 0 } },
+	{ { STOP, NCCL_COLL_API }, { 89, 89, 89 } },
+	{ { STOP, NCCL_KERNEL_LAUNCH }, { 89, 0, 0 } },
+	{ { STOP, NCCL_COLL }, { 110, 110, 110 } },
+	{ { STOP, NCCL_GROUP }, { 89, 89, 89 } },
+	{ { STOP, NCCL_GROUP_API }, { 240, 240, 240 } },
+	{ { STOP, NCCL_PROXY_CTRL }, { 89, 0, 0 } },
+	{ { STOP, NCCL_PROXY_STEP }, { 116, 171, 0 } },
+	{ { STOP, NCCL_PROXY_OP }, { 230, 320, 0 } },
+	{ { STOP, NCCL_KERNEL_CH }, { 89, 89, 0 } },
 };
 
 static struct {

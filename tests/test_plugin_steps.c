@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network operation and its steps: repeated, lost, late. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "shmring/producer.h"
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
@@ -122,23 +125,49 @@ START_TEST(steps_outlive_their_operation_and_its_slot)
 }
 END_TEST
 
+/* The event began when the counter did: NCCL must have forgotten it. */
+static void grow_old(void *handle)
+{
+	const struct nci_lane *line = &pd.lane[0];
+	uint64_t at = line->offset + (uint64_t)line->lines * NCI_LINE_BYTES +
+		      nci_token_slot((uint64_t)handle) * NCI_SLOT_BYTES +
+		      offsetof(struct nci_record, start);
+	uint64_t start = 1;
+	int fd = open(pd.path, O_RDWR);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, &start, sizeof(start), (off_t)at), sizeof(start));
+	close(fd);
+}
+
 START_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
 {
-	void *other = pd_init_named(&pd, 99, "other", NULL);
 	void *op[2] = { PD_START(&pd, NCCL_PROXY_OP), PD_START(&pd, NCCL_PROXY_OP) };
 	void *lost, *step;
 
 	pd_state(&pd, op[0], NCCL_OP_IN_PROGRESS, NULL);
 	pd_state(&pd, op[1], NCCL_OP_IN_PROGRESS, NULL);
-	lost = PD_START(&pd, NCCL_PROXY_STEP, .context = other, .parent = op[0], .step = 0);
+	lost = PD_START(&pd, NCCL_PROXY_STEP, .parent = op[0], .step = 0);
 	for (int i = 3; i < SHMRING_SLOTS; i++)
 		ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));
-	pd_finalize(&pd, other);
+	pd_read(&pd);
+	grow_old(lost);
 	step = PD_START(&pd, NCCL_PROXY_STEP, .parent = op[1], .step = 8);
 	ck_assert_uint_eq(nci_token_slot((uint64_t)step), nci_token_slot((uint64_t)lost));
 	PD_START(&pd, NCCL_PROXY_STEP, .parent = op[0], .step = 16);
 	ck_assert_ptr_nonnull(pd_slot(&pd, step));
 	ck_assert_uint_eq(pd.records, 0);
+}
+END_TEST
+
+START_TEST(step_has_the_communicator_of_its_operation)
+{
+	void *other = pd_init_named(&pd, 99, "other", NULL);
+	void *op = PD_START(&pd, NCCL_PROXY_OP, .context = other);
+
+	pd_stop(&pd, PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 1));
+	pd_read(&pd);
+	ck_assert_uint_eq(step_record(0)->comm, 1);
 }
 END_TEST
 
@@ -152,6 +181,7 @@ int main(void)
 		FX_TEST(many_steps_add_up_in_their_operation),
 		FX_TEST(steps_outlive_their_operation_and_its_slot),
 		FX_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot),
+		FX_TEST(step_has_the_communicator_of_its_operation),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));

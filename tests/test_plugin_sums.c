@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* At level net, what the steps of a network operation add up to. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "nci/sums.h"
 #include "shmring/producer.h"
@@ -237,7 +238,7 @@ static void check_points(const struct nci_ev_proxy_sums *sums)
 START_TEST(sums_are_what_counting_every_tick_gives)
 {
 	for (int round = 0; round < 300; round++) {
-		struct nci_ev_proxy_sums sums = { 0 };
+		struct nci_ev_proxy_sums sums = { 0 }, plain = { 0 };
 		uint64_t ticks[3] = { 0 }, longest[3] = { 0 }, bytes = 0, repeats = 0;
 
 		make_steps(round % 3);
@@ -254,7 +255,11 @@ START_TEST(sums_are_what_counting_every_tick_gives)
 			bytes += s->bytes;
 			repeats += s->repeats;
 			nci_sums_leave(&sums, s, nci_sums_enter(&sums, s), s->stop);
+			ck_assert(nci_sums_are_plain(s));
+			ck_assert(nci_sums_leave_plain(&plain, s, nci_sums_enter_plain(&plain, s),
+						       s->stop));
 		}
+		ck_assert_mem_eq(&plain, &sums, sizeof(sums));
 		for (int k = 0; k < 3; k++) {
 			ck_assert_uint_eq(sums.ticks[k], ticks[k]);
 			ck_assert_uint_eq(sums.longest[k], longest[k]);
@@ -267,6 +272,35 @@ START_TEST(sums_are_what_counting_every_tick_gives)
 		ck_assert_uint_eq(sums.stop, steps[STEPS - 1].stop);
 		check_points(&sums);
 	}
+}
+END_TEST
+
+START_TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
+{
+	const uint32_t coarse = NCI_SPAN_COARSE | 0x800;
+	static struct nci_ev_proxy_sums sums;
+	const struct {
+		uint32_t span[3];
+		bool plain;
+	} cases[] = {
+		{ { 1, 1, 1 }, true }, { { 1, 2, 0x7fffffff }, true }, { { 0, 1, 2 }, false },
+		{ { 1, 0, 2 }, false }, { { 1, 2, 0 }, false }, { { 2, 1, 3 }, false },
+		{ { 1, 3, 2 }, false }, { { 1, 2, coarse }, false }, { { 1, coarse, 1 }, false },
+		{ { 0x1000, coarse, 1 }, false }, { { coarse, 1, 2 }, false },
+		{ { coarse, coarse, coarse }, false }, { { NCI_SPAN_COARSE, 1, 2 }, false },
+	};
+
+	for (int i = 0; i < FX_COUNT(cases); i++) {
+		struct nci_ev_proxy_step step = { .start = 1 };
+
+		memcpy(step.span, cases[i].span, sizeof(step.span));
+		ck_assert_msg(nci_sums_are_plain(&step) == cases[i].plain, "case %d", i);
+	}
+	ck_assert(!nci_sums_leave_plain(&sums, &(struct nci_ev_proxy_step){ .start = 1 },
+					(struct nci_sums_times){ 5, 7 }, 6));
+	ck_assert(!nci_sums_leave_plain(&sums, &(struct nci_ev_proxy_step){ .start = 1 },
+					(struct nci_sums_times){ 5, 7 }, 7 + NCI_SPAN_COARSE));
+	ck_assert_uint_eq(sums.stop, 0);
 }
 END_TEST
 
@@ -303,6 +337,7 @@ int main(void)
 		FX_TEST(sums_cost_no_slot_for_good),
 		FX_TEST(steps_of_a_full_pool_are_counted_and_not_timed),
 		FX_TEST(sums_are_what_counting_every_tick_gives),
+		FX_TEST(step_is_plain_if_its_spans_are_exact_and_in_order),
 		FX_TEST(times_too_long_for_a_span_and_out_of_order_do_no_harm),
 	};
 

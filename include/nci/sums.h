@@ -41,7 +41,18 @@ static inline uint64_t nci_sums_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* `plain`: ticks are fewer than a span tells exactly, as they are nearly always. */
+/*
+ * A step that counts, but perhaps for its size, is plain if its spans are exact and in order:
+ * nearly each one is, and needs no care.
+ */
+static inline bool nci_sums_are_plain(const struct nci_ev_proxy_step *step)
+{
+	uint32_t first = step->span[0], second = step->span[1], third = step->span[2];
+
+	return !(((first - 1) | second | third | (second - first) | (third - second)) &
+		 NCI_SPAN_COARSE);
+}
+
 static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint64_t ticks,
 				 bool plain)
 {
@@ -52,64 +63,18 @@ static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint
 		sums->longest[state] = span;
 }
 
-/* A step that counts, if its size is known, and none of its spans is coarse. */
-static inline bool nci_sums_are_plain(const struct nci_ev_proxy_step *step)
-{
-	return !(((step->span[0] - 1) | (step->span[1] - 1) | (step->span[2] - 1)) &
-		 NCI_SPAN_COARSE);
-}
-
 /* The times when a step entered states 1 and 2. */
 struct nci_sums_times {
 	uint64_t covered, busy;
 };
 
-static inline uint64_t nci_sums_ticks(uint32_t span, bool plain)
+static inline struct nci_sums_times nci_sums_times(const struct nci_ev_proxy_step *step)
 {
-	return plain ? span : nci_span_ticks(span);
-}
-
-static inline struct nci_sums_times nci_sums_times(const struct nci_ev_proxy_step *step,
-						   bool plain)
-{
-	uint64_t first = nci_sums_ticks(step->span[0], plain);
-	uint64_t second = nci_sums_later(nci_sums_ticks(step->span[1], plain), first);
-	uint64_t third = nci_sums_later(nci_sums_ticks(step->span[2], plain), second);
+	uint64_t first = nci_span_ticks(step->span[0]);
+	uint64_t second = nci_sums_later(nci_span_ticks(step->span[1]), first);
+	uint64_t third = nci_sums_later(nci_span_ticks(step->span[2]), second);
 
 	return (struct nci_sums_times){ step->start + second, step->start + third };
-}
-
-static inline struct nci_sums_times nci_sums_begin(struct nci_ev_proxy_sums *sums,
-						   const struct nci_ev_proxy_step *step, bool plain)
-{
-	struct nci_sums_times times = nci_sums_times(step, plain);
-	uint64_t first = step->start + nci_sums_ticks(step->span[0], plain);
-
-	nci_sums_stay(sums, 0, times.covered - first, plain);
-	nci_sums_stay(sums, 1, times.busy - times.covered, plain);
-	sums->steps++;
-	sums->bytes += step->bytes;
-	sums->repeats += step->repeats;
-	return times;
-}
-
-static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
-				const struct nci_ev_proxy_step *step,
-				struct nci_sums_times times, uint64_t stop, bool plain)
-{
-	uint64_t done = sums->stop;
-
-	stop = nci_sums_later(stop, times.busy);
-	nci_sums_stay(sums, 2, stop - times.busy, plain);
-	if (step->form & NCI_FORM_SEND && times.busy >= done)
-		nci_sums_point(sums->point, step->bytes,
-			       plain ? (uint32_t)(stop - times.busy) + (stop == times.busy) :
-			       nci_span(times.busy, stop));
-	if (stop <= done)
-		return;
-	sums->busy += stop - nci_sums_later(times.busy, done);
-	sums->covered += stop - nci_sums_later(times.covered, done);
-	sums->stop = stop;
 }
 
 /*
@@ -117,17 +82,76 @@ static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
  * sums->stop is the latest stop so far, 0 at first: steps end in order, so that
  * unions need no more memory than that.
  */
+static inline void nci_sums_begin(struct nci_ev_proxy_sums *sums,
+				  const struct nci_ev_proxy_step *step, uint64_t first,
+				  struct nci_sums_times times, bool plain)
+{
+	nci_sums_stay(sums, 0, times.covered - first, plain);
+	nci_sums_stay(sums, 1, times.busy - times.covered, plain);
+	sums->steps++;
+	sums->bytes += step->bytes;
+	sums->repeats += step->repeats;
+}
+
+static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
+				const struct nci_ev_proxy_step *step,
+				struct nci_sums_times times, uint64_t stop, bool plain)
+{
+	uint64_t done = sums->stop, passed = stop - times.busy;
+
+	nci_sums_stay(sums, 2, passed, plain);
+	if (times.busy >= done) {
+		sums->busy += passed;
+		sums->covered += stop - nci_sums_later(times.covered, done);
+		if (step->form & NCI_FORM_SEND)
+			nci_sums_point(sums->point, step->bytes,
+				       plain ? (uint32_t)passed + !passed :
+				       nci_span(times.busy, stop));
+	} else if (stop > done) {
+		sums->busy += stop - done;
+		sums->covered += stop - done;
+	} else {
+		return;
+	}
+	sums->stop = stop;
+}
+
 static inline struct nci_sums_times nci_sums_enter(struct nci_ev_proxy_sums *sums,
 						   const struct nci_ev_proxy_step *step)
 {
-	return nci_sums_begin(sums, step, false);
+	struct nci_sums_times times = nci_sums_times(step);
+
+	nci_sums_begin(sums, step, step->start + nci_span_ticks(step->span[0]), times, false);
+	return times;
 }
 
 static inline void nci_sums_leave(struct nci_ev_proxy_sums *sums,
 				  const struct nci_ev_proxy_step *step,
 				  struct nci_sums_times times, uint64_t stop)
 {
-	nci_sums_end(sums, step, times, stop, false);
+	nci_sums_end(sums, step, times, nci_sums_later(stop, times.busy), false);
+}
+
+/* The same of a plain step. */
+static inline struct nci_sums_times nci_sums_enter_plain(struct nci_ev_proxy_sums *sums,
+							 const struct nci_ev_proxy_step *step)
+{
+	uint64_t start = step->start;
+	struct nci_sums_times times = { start + step->span[1], start + step->span[2] };
+
+	nci_sums_begin(sums, step, start + step->span[0], times, true);
+	return times;
+}
+
+/* False, and nothing is added: it did not stop within a span that is exact. */
+static inline bool nci_sums_leave_plain(struct nci_ev_proxy_sums *sums,
+					const struct nci_ev_proxy_step *step,
+					struct nci_sums_times times, uint64_t stop)
+{
+	if (stop - times.busy >= NCI_SPAN_COARSE)
+		return false;
+	nci_sums_end(sums, step, times, stop, true);
+	return true;
 }
 
 #endif
