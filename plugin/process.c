@@ -21,6 +21,8 @@
 #include "plugin/sweep.h"
 
 #define LANES_AHEAD	16	/* made when communicators are; more if threads come */
+#define LOOK_NS		UINT64_C(1000000000)	/* what a look has told holds no longer, ... */
+#define LOOK_BYTES	(UINT64_C(640) << 20)	/* and for one init for so much that is free */
 
 struct plugin_process process_self;
 __thread struct process_thread process_thread;
@@ -33,6 +35,11 @@ static struct {
 	bool watches_forks;
 	bool told;		/* a message has said that the process is muted */
 	int error;		/* why the process is muted; 0: it is not */
+	/* The last look at the machine; inits often come by the hundred. */
+	uint64_t looked_ns;	/* CLOCK_MONOTONIC */
+	uint64_t looks_saved;	/* inits that may yet do without another one */
+	uint64_t dir_bytes, shm_bytes;	/* free for segments, and in NCI_SHM_DIR */
+	bool no_driver;		/* no GPU was identified */
 	/* Indexed by the communicator's entry: another's may lie in a libnccl that is gone. */
 	nccl_logger_fn *logger[SHMRING_COMMS];
 	bool is_steered[SHMRING_COMMS];
@@ -134,7 +141,7 @@ static void contexts_draw(struct plugin_process *p)
 }
 
 /* Two threads of a communicator call us: one that posts, and one that drives the network. */
-static void segment_make_room(struct plugin_process *p, uint64_t memory)
+static void segment_make_room(struct plugin_process *p)
 {
 	uint32_t threads = 1 + 2 * (state.open + 1);
 
@@ -143,12 +150,12 @@ static void segment_make_room(struct plugin_process *p, uint64_t memory)
 	if (!atomic_load_explicit(&p->wanted, memory_order_relaxed))
 		threads = 0;
 	if (p->ring.header)
-		shmring_prepare(&p->ring, room_in(state.dir, memory), threads);
+		shmring_prepare(&p->ring, state.dir_bytes, threads);
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
 static void process_begin(struct plugin_process *p, const struct process_comm *comm,
-			  uint32_t nccl_version, uint64_t memory)
+			  uint32_t nccl_version)
 {
 	if (p->pid && p->pid != getpid())
 		process_forget_parent();	/* a fork that ran no handlers */
@@ -164,15 +171,15 @@ static void process_begin(struct plugin_process *p, const struct process_comm *c
 		p->generation++;
 	}
 	intern_reset(&p->names);
-	steer_begin(p, comm->version, nccl_version, room_in(NCI_SHM_DIR, memory));
+	steer_begin(p, comm->version, nccl_version, state.shm_bytes);
 }
 
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
 /* Each communicator takes its own share of shared memory on its first KernelCh. */
-static void comm_watch(struct plugin_process *p, const struct process_comm *comm, uint64_t memory)
+static void comm_watch(struct plugin_process *p, const struct process_comm *comm)
 {
-	if (state.error || !steer_one_more(p, room_in(NCI_SHM_DIR, memory)) || !comm->logger)
+	if (state.error || !steer_one_more(p, state.shm_bytes) || !comm->logger)
 		return;
 	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator, kernels are not "
 		     "timed any more: too little free in " NCI_SHM_DIR);
@@ -322,24 +329,86 @@ static void mask_set(struct plugin_process *p, const struct process_comm *comm, 
 		state.is_steered[number % SHMRING_COMMS] = steered;
 }
 
+/* What an init finds out about machine and libraries before it takes the lock for good. */
+struct surroundings {
+	bool fresh;		/* no look is needed: the last one will do */
+	bool has_gpu;
+	uint32_t nccl_version;
+	uint64_t memory;
+	struct gpu_identity gpu;
+};
+
+static void surroundings_ask(struct surroundings *s, const struct process_comm *comm)
+{
+	s->nccl_version = loaded_nccl_version(comm->caller);
+	s->memory = room_in_cgroups();
+	s->fresh = false;
+}
+
+/* Each communicator may have another GPU; cgroups may take a while. */
+static void surroundings_look(struct surroundings *s, const struct process_comm *comm)
+{
+	bool no_driver;
+
+	pthread_mutex_lock(&state.lock);
+	s->fresh = state.open && state.looks_saved &&
+		   clock_ns(CLOCK_MONOTONIC) - state.looked_ns < LOOK_NS;
+	state.looks_saved -= s->fresh;
+	no_driver = s->fresh && state.no_driver;
+	pthread_mutex_unlock(&state.lock);
+	s->has_gpu = !no_driver && gpu_identify(&s->gpu);
+	if (!s->fresh)
+		surroundings_ask(s, comm);
+}
+
+static void surroundings_keep(const struct surroundings *s)
+{
+	state.looked_ns = clock_ns(CLOCK_MONOTONIC);
+	state.no_driver = !s->has_gpu;
+	state.shm_bytes = room_in(NCI_SHM_DIR, s->memory);
+}
+
+/* The directory is known, once there is a segment. */
+static void surroundings_keep_dir(const struct surroundings *s)
+{
+	uint64_t shm = state.shm_bytes;
+
+	state.dir_bytes = room_in(state.dir, s->memory);
+	state.looks_saved = (shm < state.dir_bytes ? shm : state.dir_bytes) / LOOK_BYTES;
+}
+
+/* The lock is ours: true for the first communicator. */
+static bool process_enter(struct plugin_process *p, const struct process_comm *comm,
+			  struct surroundings *s)
+{
+	bool first = state.open == 0;
+
+	if (first && s->fresh)
+		surroundings_ask(s, comm);	/* the others have gone meanwhile */
+	if (!s->fresh)
+		surroundings_keep(s);
+	if (first)
+		process_begin(p, comm, s->nccl_version);
+	else
+		comm_watch(p, comm);
+	if (!s->fresh)
+		surroundings_keep_dir(s);
+	segment_make_room(p);
+	return first;
+}
+
 uint64_t process_init(const struct process_comm *comm, int *mask)
 {
 	struct plugin_process *p = &process_self;
+	struct surroundings s = { .has_gpu = false };
 	uint64_t context;
 	uint32_t number;
-	struct gpu_identity gpu;
-	bool first, has_gpu = gpu_identify(&gpu);
-	uint32_t nccl_version = loaded_nccl_version(comm->caller);
-	uint64_t memory = room_in_cgroups();	/* without the lock: it may take a while */
+	bool first;
 
+	surroundings_look(&s, comm);
 	pthread_mutex_lock(&state.lock);
-	first = state.open == 0;
-	if (first)
-		process_begin(p, comm, nccl_version, memory);
-	else
-		comm_watch(p, comm, memory);
-	segment_make_room(p, memory);
-	number = comm_add(p, comm, has_gpu ? &gpu : NULL);
+	first = process_enter(p, comm, &s);
+	number = comm_add(p, comm, s.has_gpu ? &s.gpu : NULL);
 	if (number != NCI_COMM_NONE)
 		state.logger[number % SHMRING_COMMS] = comm->logger;
 	context = nci_context((uint32_t)(p->contexts >> 32), number);

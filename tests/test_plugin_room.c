@@ -307,6 +307,34 @@ START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
 }
 END_TEST
 
+/* Of the C library's and of everybody's in this process; 0: not told here. */
+static unsigned long long reads_so_far(void)
+{
+	FILE *f = fopen("/proc/self/io", "r");
+	unsigned long long reads = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "rchar: %*u wchar: %*u syscr: %llu", &reads) != 1)
+		reads = 0;
+	fclose(f);
+	return reads;
+}
+
+START_TEST(communicators_that_come_together_look_at_the_machine_once)
+{
+	unsigned long long before;
+
+	if (!reads_so_far() || room_in("/dev/shm", room_in_cgroups()) < UINT64_C(10) << 30)
+		return fx_skip("reads are not counted, or too little is free");
+	pd_init(&pd);
+	before = reads_so_far();
+	for (int i = 0; i < 12; i++)
+		pd_init_named(&pd, 2, "more", NULL);
+	ck_assert_uint_le(reads_so_far() - before, 2);
+}
+END_TEST
+
 START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
 {
 	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
@@ -396,6 +424,7 @@ int main(void)
 		FX_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why),
 		FX_TEST(dev_shm_without_a_limit_has_room),
 		FX_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good),
+		FX_TEST(communicators_that_come_together_look_at_the_machine_once),
 		FX_TEST(space_that_comes_later_is_used_by_the_next_first_init),
 		FX_TEST(old_versions_say_on_stderr_why_they_are_muted),
 		FX_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize),
