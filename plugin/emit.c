@@ -385,70 +385,61 @@ RARE int count_unknown_state(void)
 	return NCCL_SUCCESS;
 }
 
-/*
- * A state has been looked up.  `from`: when the callback began, where somebody measures it
- * or it may be of any clock and any time; 0: it has not looked at the clock yet.
- */
-static int event_state_measured(struct nci_record *rec, uint32_t state, const void *args);
-static int event_state_seldom(struct nci_record *rec, uint32_t state, const void *args);
-
-INLINE int state_clocked(struct nci_record *rec, void *at, uint32_t state, const void *args,
-			 uint64_t from, states_fn *fn)
+/* Whether a state asks for the clock; one that does not has been taken. */
+INLINE bool state_asks_clocked(struct nci_record *rec, void *at, uint32_t state)
 {
-	uint64_t ticks = from ? from : clock_ticks(PROCESS_COUNTER);
-	uint64_t passed = ticks - rec->start;
-	uint32_t span = from ? nci_span(rec->start, ticks) : (uint32_t)passed;
-
-	if (!from && unlikely(cost_is_measured(ticks)))
-		return event_state_measured(rec, state, args);
-	if (!from && unlikely(passed - 1 >= NCI_SPAN_COARSE - 1))
-		return event_state_seldom(rec, state, args);
-	rec->serial = state + 1;
-	rec->stop = ticks;
-	fn(rec, at, state, span, args);
-	return NCCL_SUCCESS;
+	(void)rec;
+	(void)at;
+	(void)state;
+	return true;
 }
 
-INLINE int state_polled(struct nci_record *rec, uint32_t *span, uint32_t state, const void *args,
-			uint64_t from, states_fn *fn)
+INLINE bool state_asks_polled(struct nci_record *rec, void *at, uint32_t state)
 {
 	struct nci_ev_proxy_step *step = (struct nci_ev_proxy_step *)rec;
 
-	if (!*span)
-		return state_clocked(rec, span, state, args, from, fn);
+	(void)state;
+	if (!*(const uint32_t *)at)
+		return true;
 	if (step->repeats < UINT32_MAX)
 		step->repeats++;
-	return NCCL_SUCCESS;
+	return false;
 }
 
-INLINE int state_begun(struct nci_record *rec, uint32_t *span, uint32_t state, const void *args,
-		       uint64_t from, states_fn *fn)
+INLINE bool state_asks_begun(struct nci_record *rec, void *at, uint32_t state)
 {
-	(void)args;
-	(void)from;
-	(void)fn;
-	*span = nci_span(0, 0);
+	*(uint32_t *)at = nci_span(0, 0);
 	rec->serial = state + 1;
 	rec->stop = rec->start;
-	return NCCL_SUCCESS;
+	return false;
 }
 
-#define STATE_TAKE(rec, EVENT, name, field, when, what, state, args, from)		\
-	((rec)->type == NCI_EV_##EVENT ?						\
-	 state_##when((rec), (void *)&((struct nci_ev_##name *)(rec))->field, (state),	\
-		      (args), (from), states_##what) : count_unknown_state())
-
-RARE int state_take_any(struct nci_record *rec, uint32_t state, const void *args, uint64_t from)
+/* Any state, at any time by any clock. */
+RARE int state_take_any(struct nci_record *rec, uint32_t state, const void *args, uint64_t ticks)
 {
+	uint32_t span = nci_span(rec->start, ticks);
+
 	switch (state) {
 #define X(value, EVENT, name, field, when, what)					\
-	case NCCL_##value:								\
-		return STATE_TAKE(rec, EVENT, name, field, when, what, state, args, from);
+	case NCCL_##value: {								\
+		void *at = &((struct nci_ev_##name *)rec)->field;			\
+											\
+		if (rec->type != NCI_EV_##EVENT)					\
+			return count_unknown_state();					\
+		if (!state_asks_##when(rec, at, state))					\
+			return NCCL_SUCCESS;						\
+		states_##what(rec, at, state, span, args);				\
+		break;									\
+	}
 	STATES_OFTEN(X)
 	STATES_SELDOM(X)
 #undef X
+	default:
+		return count_unknown_state();
 	}
-	return count_unknown_state();
+	rec->serial = state + 1;
+	rec->stop = ticks;
+	return NCCL_SUCCESS;
 }
 
 RARE int event_state_measured(struct nci_record *rec, uint32_t state, const void *args)
@@ -470,11 +461,33 @@ RARE int event_state_seldom(struct nci_record *rec, uint32_t state, const void *
 	return NCCL_SUCCESS;
 }
 
+/* By the machine's counter, and a span that is exact; else as any. */
+INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t state, const void *args,
+			    states_fn *fn)
+{
+	uint64_t ticks = clock_ticks(PROCESS_COUNTER), passed = ticks - rec->start;
+
+	if (unlikely(cost_is_measured(ticks)))
+		return event_state_measured(rec, state, args);
+	if (unlikely(passed - 1 >= NCI_SPAN_COARSE - 1))
+		return event_state_seldom(rec, state, args);
+	rec->serial = state + 1;
+	rec->stop = ticks;
+	fn(rec, at, state, (uint32_t)passed, args);
+	return NCCL_SUCCESS;
+}
+
 #define X(value, EVENT, name, field, when, what)					\
 	static int state_take_##value(struct nci_record *rec, uint32_t state, const void *args) \
 	{										\
+		void *at = &((struct nci_ev_##name *)rec)->field;			\
+											\
 		(void)state;								\
-		return STATE_TAKE(rec, EVENT, name, field, when, what, NCCL_##value, args, 0); \
+		if (unlikely(rec->type != NCI_EV_##EVENT))				\
+			return count_unknown_state();					\
+		if (!state_asks_##when(rec, at, NCCL_##value))				\
+			return NCCL_SUCCESS;						\
+		return state_take_often(rec, at, NCCL_##value, args, states_##what);	\
 	}
 STATES_OFTEN(X)
 #undef X
@@ -669,10 +682,27 @@ INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t
 		return event_stop_rare(token);
 	if (op->sums == STEPS_NO_SUMS)
 		return step_stop_recorded(lane, rec, token);
-	sums = steps_sums(lane, op, rec);
+	sums = steps_sums(lane, op, rec->parent);
 	if (unlikely(!sums || !step_is_plain(rec)))
 		return step_stop_first(lane, rec, token);
 	return step_stop_added(lane, rec, op, sums);
+}
+
+/* An operation whose steps have all stopped: only its sums are to be closed first. */
+static __attribute__((noinline)) int op_stop_own(struct shmring_lane *lane,
+						 struct nci_record *rec, uint64_t token,
+						 uint64_t ticks)
+{
+	const struct nci_ev_proxy_op *op = (const struct nci_ev_proxy_op *)rec;
+	struct nci_ev_proxy_sums *sums;
+
+	if (unlikely(steps_are_open(op)))
+		return op_stop(lane, rec, token, ticks);
+	sums = steps_sums(lane, op, token);
+	if (sums && likely(!(sums->token & NCI_TOKEN_FREE)))
+		shmring_close_own(lane, (struct nci_record *)sums, sums->token, sums->stop);
+	shmring_close_own(lane, rec, token, ticks);
+	return event_stopped(NCI_EV_PROXY_OP, ticks);
 }
 
 static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
@@ -682,7 +712,7 @@ static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
 	uint32_t type = rec->type;
 
 	if (type == NCI_EV_PROXY_OP)
-		return op_stop(lane, rec, token, ticks);
+		return op_stop_own(lane, rec, token, ticks);
 	if (type == process_self.group)
 		return group_stop(lane, rec, token, ticks);
 	shmring_close_own(lane, rec, token, ticks);

@@ -34,7 +34,7 @@ static struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_
 
 	if (!nci_sums_counts(step))
 		return e;
-	e.sums = steps_sums(lane, op, (const struct nci_record *)step);
+	e.sums = steps_sums(lane, op, step->parent);
 	if (!e.sums)
 		e.sums = steps_open_sums(lane, op, step);
 	if (e.sums)

@@ -79,6 +79,16 @@ static inline struct nci_record *steps_noted(struct nci_slot *pool, uint16_t not
 uint64_t steps_settle_place(struct shmring_lane *lane, uint16_t note, uint64_t op, int step,
 			    uint64_t ticks);
 
+/* Whether an operation has notes of open steps. */
+INLINE bool steps_are_open(const struct nci_ev_proxy_op *op)
+{
+	const uint64_t *notes = (const uint64_t *)op->open_step;
+
+	_Static_assert(sizeof(op->open_step) == 2 * sizeof(*notes), "all notes are looked at");
+	_Static_assert(offsetof(struct nci_ev_proxy_op, open_step) % 8 == 0, "aligned");
+	return notes[0] | notes[1];
+}
+
 /* Close what belongs to an operation that stops: its record comes right behind the sums'. */
 void steps_close_parts(struct shmring_lane *lane, const struct nci_record *rec,
 		       uint64_t token, uint64_t ticks);
@@ -111,8 +121,7 @@ struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_
 
 /* The sums that an operation with these books has already, or NULL. */
 INLINE struct nci_ev_proxy_sums *steps_sums(struct shmring_lane *lane,
-					    const struct nci_ev_proxy_op *op,
-					    const struct nci_record *step)
+					    const struct nci_ev_proxy_op *op, uint64_t token)
 {
 	uint16_t slot = (uint16_t)(op->sums - 1);
 	struct nci_record *sums;
@@ -121,7 +130,7 @@ INLINE struct nci_ev_proxy_sums *steps_sums(struct shmring_lane *lane,
 		return NULL;	/* there are none, or none are wanted */
 	/* One that was pushed out has another parent: an empty slot has the next one there. */
 	sums = shmring_slot(lane->pool, slot);
-	return likely(sums->type == NCI_EV_PROXY_SUMS && sums->parent == step->parent) ?
+	return likely(sums->type == NCI_EV_PROXY_SUMS && sums->parent == token) ?
 	       (struct nci_ev_proxy_sums *)sums : NULL;
 }
 

@@ -58,9 +58,9 @@ static const struct {
 	bool masked;		/* only what NCCL calls where the mask is the level's */
 	uint32_t calls, instructions;
 } levels[LEVELS] = {
-	[TRACE] = { "trace", false, STREAM_CALLBACKS, 27923 },
-	[NET] = { "net", false, 370, 31205 },
-	[OPS] = { "ops", true, 10, 1333 },
+	[TRACE] = { "trace", false, STREAM_CALLBACKS, 27031 },
+	[NET] = { "net", false, 370, 30258 },
+	[OPS] = { "ops", true, 10, 1325 },
 };
 
 /*
@@ -82,10 +82,10 @@ static const struct {
 	{ { START, NCCL_PROXY_STEP }, { 85, 85, 0 } },
 	{ { STATE, NCCL_GROUP_API_START_STOP }, { 43, 43, 43 } },
 	{ { STATE, NCCL_GROUP_API_END_START }, { 43, 43, 43 } },
-	{ { STATE, NCCL_CTRL_APPEND }, { 90, 0, 0 } },
-	{ { STATE, NCCL_CTRL_APPEND_END }, { 92, 0, 0 } },
+	{ { STATE, NCCL_CTRL_APPEND }, { 87, 0, 0 } },
+	{ { STATE, NCCL_CTRL_APPEND_END }, { 89, 0, 0 } },
 	{ { STATE, NCCL_OP_IN_PROGRESS }, { 43, 43, 0 } },
-	{ { STATE, NCCL_CTRL_ACTIVE }, { 90, 0, 0 } },
+	{ { STATE, NCCL_CTRL_ACTIVE }, { 87, 0, 0 } },
 	{ { STATE, NCCL_STEP_RECV_WAIT }, { 43, 43, 0 } },
 	{ { STATE, NCCL_STEP_SEND_GPU_WAIT }, { 32, 32, 0 } },
 	{ { STATE, NCCL_STEP_RECV_FLUSH_WAIT }, { 50, 50, 0 } },
@@ -93,15 +93,15 @@ static const struct {
 	{ { STATE, NCCL_STEP_SEND_PEER_WAIT }, { 46, 46, 0 } },
 	{ { STATE, NCCL_STEP_SEND_WAIT }, { 50, 50, 0 } },
 	{ { STATE, NCCL_KERNEL_CH_STOP }, { 47, 47, 0 } },
-	{ { STATE, NCCL_CTRL_IDLE }, { 90, 0, 0 } },
+	{ { STATE, NCCL_CTRL_IDLE }, { 87, 0, 0 } },
 	{ { STOP, NCCL_COLL_API }, { 89, 89, 89 } },
 	{ { STOP, NCCL_KERNEL_LAUNCH }, { 89, 0, 0 } },
 	{ { STOP, NCCL_COLL }, { 110, 110, 110 } },
 	{ { STOP, NCCL_GROUP }, { 89, 89, 89 } },
-	{ { STOP, NCCL_GROUP_API }, { 240, 240, 240 } },
+	{ { STOP, NCCL_GROUP_API }, { 232, 232, 232 } },
 	{ { STOP, NCCL_PROXY_CTRL }, { 89, 0, 0 } },
 	{ { STOP, NCCL_PROXY_STEP }, { 116, 171, 0 } },
-	{ { STOP, NCCL_PROXY_OP }, { 230, 320, 0 } },
+	{ { STOP, NCCL_PROXY_OP }, { 121, 202, 0 } },
 	{ { STOP, NCCL_KERNEL_CH }, { 89, 89, 0 } },
 };
 
