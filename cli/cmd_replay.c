@@ -32,54 +32,52 @@ struct replay_play {
 
 /* ---- one file ---------------------------------------------------------------------- */
 
-static json_int_t moment_count_state(const json_t *root, const char *state)
+static json_int_t moment_count_state(const struct snapshot_read *rows, const char *state)
 {
 	json_int_t n = 0;
-	json_t *process;
-	size_t i;
 
-	json_array_foreach(json_object_get(root, "processes"), i, process)
-		n += !strcmp(member_text(process, "state", ""), state);
+	for (uint32_t i = 0; i < rows->processes.n; i++)
+		n += !strcmp(rows->processes.at[i].state ?: "", state);
 	return n;
 }
 
 /* The operations of all ranks since the file before; null: not known. */
-static json_t *moment_sum_ops(const json_t *root)
+static json_t *moment_sum_ops(const struct snapshot_read *rows)
 {
-	json_int_t sum = 0, known = 0;
-	json_t *row;
-	size_t i;
+	json_int_t sum = 0;
+	bool known = false;
 
-	json_array_foreach(json_object_get(root, "rows"), i, row) {
-		const json_t *ops = report_get(row, "since_previous.ops");
+	for (uint32_t i = 0; i < rows->rows.n; i++) {
+		uint64_t ops = rows->rows.at[i].since_previous.ops;
 
-		known += json_is_integer(ops);
-		sum += json_integer_value(ops);
+		known |= ops != UNKNOWN_U64;
+		sum += ops == UNKNOWN_U64 ? 0 : (json_int_t)ops;
 	}
 	return known ? json_integer(sum) : json_null();
 }
 
-static json_t *root_oldest(const json_t *root)
+static json_t *moment_oldest(const struct snapshot_read *rows)
 {
-	json_int_t most = -1;
-	json_t *row;
-	size_t i;
+	uint64_t most_ns = 0;
 
-	json_array_foreach(json_object_get(root, "inflight"), i, row)
-		if (json_integer_value(json_object_get(row, "age_ns")) > most)
-			most = json_integer_value(json_object_get(row, "age_ns"));
-	return most < 0 ? json_null() : json_integer(most);
+	for (uint32_t i = 0; i < rows->inflight.n; i++) {
+		uint64_t age_ns = rows->inflight.at[i].age_ns;
+
+		if (age_ns != UNKNOWN_U64 && age_ns > most_ns)
+			most_ns = age_ns;
+	}
+	return rows->inflight.n ? json_integer((json_int_t)most_ns) : json_null();
 }
 
 /* Findings that were active then: how many, and the worst of them. */
-static void moment_put_findings(json_t *file, const json_t *root)
+static void moment_put_findings(json_t *file, const struct shots_node *node)
 {
 	const json_t *worst = NULL;
 	json_int_t n = 0;
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(root, "findings"), i, row) {
+	json_array_foreach(node->findings, i, row) {
 		if (!json_is_true(json_object_get(row, "active")) ||
 		    finding_standing(row) == FINDING_IS_SUSPECTED)
 			continue;
@@ -92,21 +90,21 @@ static void moment_put_findings(json_t *file, const json_t *root)
 		return;
 	json_object_set(file, "severity", json_object_get(worst, "severity"));
 	json_object_set(file, "worst", (json_t *)(uintptr_t)report_get(worst, "verdict|kind"));
-	json_object_set(file, "host", (json_t *)(uintptr_t)report_get(root, "status.host"));
+	json_object_set_new(file, "host", json_string(node->host));
 }
 
-static void replay_take_file(void *arg, const char *path, const json_t *root)
+static void replay_take_file(void *arg, const char *path, const struct shots_node *node)
 {
+	const struct snapshot_read *rows = &node->rows;
 	struct replay_play *p = arg;
 	json_t *file = json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:o, s:o}", "path", path,
-				 "at", member_text(root, "written_at", ""),
-				 "seconds", shots_time(root), "node",
-				 json_string_value(report_get(root, "status.host")) ?: "?",
-				 "live", moment_count_state(root, "live"), "died",
-				 moment_count_state(root, "died"), "ops", moment_sum_ops(root),
-				 "oldest_ns", root_oldest(root));
+				 "at", node->written_at, "seconds",
+				 (double)node->clock.written_ns * 1e-9, "node", node->host,
+				 "live", moment_count_state(rows, "live"), "died",
+				 moment_count_state(rows, "died"), "ops", moment_sum_ops(rows),
+				 "oldest_ns", moment_oldest(rows));
 
-	moment_put_findings(must(file), root);
+	moment_put_findings(must(file), node);
 	json_array_append_new(p->files, file);
 }
 
@@ -301,15 +299,15 @@ static int replay_check(const struct cli *cli, const struct command *command)
 int cmd_replay(struct cli *cli)
 {
 	struct replay_play p = { .cli = cli, .files = json_array(), .moments = json_array() };
-	static const char *const members[] = { "written_at", NULL };
-	struct shots shots = { .members = members, .each = replay_take_file, .each_arg = &p };
+	struct shots shots = { .each = replay_take_file, .each_arg = &p };
 	const struct command *command = cli->second ? command_find(cli->second) : NULL;
 	int code = cli->argument ? CLI_DONE : cli_reject("of which file or directory?");
 
 	if (!code && cli->second)
 		code = replay_check(cli, command);
+	shots_init(&shots);
 	if (!code) {
-		shots_add(&shots, cli->argument);
+		shots_add(&shots, (const char *const *)&cli->argument, 1);
 		moments_find(&p);
 		code = !json_array_size(p.moments) ? (int)shots_tell_none(&shots, "")
 		       : command ? replay_play_command(&p, command) : moments_show(&p);

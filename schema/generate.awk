@@ -7,6 +7,8 @@
 #   make=server wanted=FILE     the server's tables of the objects in that file
 #   make=segment                the tables by which a segment is told of without a daemon
 #   make=columns wanted=TABLE   the rows of a `struct column` table
+#   make=reads                  the structs that programs read rows into
+#   make=read_tables            ... and what is read into each
 #   make=fields                 <TABLE>_FIELDS: what a table asks the daemon for
 #   make=explain                the rows that `ncclinsp explain` knows of fields and columns
 #   make=words wanted=OBJECT    the rows of a topic of util/glossary.c whose words are its fields
@@ -134,6 +136,23 @@ FILENAME ~ /\.schema$/ && /^all of / && mode == "table" {
 FILENAME ~ /\.schema$/ && /^all of / {
 	fields_of[object, nfields[object]++] = "*" $3
 	loose[object SUBSEP "*" $3] = optional
+	next
+}
+
+# "read OBJECT: NAME...": the members of it that programs read; NAME=json: as text.
+FILENAME ~ /\.schema$/ && /^read / {
+	sub(/:$/, "", $2)
+	is_read[nread++] = $2
+	reads[$2] = ""
+	for (i = 3; i <= NF; i++)
+		reads[$2] = reads[$2] " " $i
+	mode = "read"
+	next
+}
+
+FILENAME ~ /\.schema$/ && /^\t/ && mode == "read" {
+	sub(/^\t+/, "")
+	reads[is_read[nread - 1]] = reads[is_read[nread - 1]] " " $0
 	next
 }
 
@@ -411,6 +430,90 @@ function ask_for_table(table,    k, n, word, field)
 			fail("table " table ": there is no field " word[k])
 		ask(table, field)
 	}
+}
+
+# ---- what programs read ----------------------------------------------------------------
+
+# The key of a member of an object, or of those that it takes in; "": it has none of that name.
+function member_key(object, name,    i, field, key)
+{
+	field = name
+	if (!((object, field) in type))
+		sub(/(_at|_mono_ns)$/, "", field)
+	key = object SUBSEP field
+	if (key in type && of_time(key) == (field != name))
+		return key
+	for (i = 0; i < nfields[object]; i++)
+		if (fields_of[object, i] ~ /^\*/ &&
+		    (key = member_key(substr(fields_of[object, i], 2), name)) != "")
+			return key
+	return ""
+}
+
+# How a member is read: READ_<this>.
+function read_kind(key, name,    is)
+{
+	is = type[key]
+	if (container[key] == "list" && is in reads)
+		return "LIST"
+	if (container[key] == "map" && is == "u64")
+		return "MAP"
+	if (container[key] != "")
+		fail(name ": a " container[key] " of " is " cannot be read")
+	if (is in reads)
+		return "OBJECT"
+	if (of_time(key))
+		return name ~ /_at$/ ? "TEXT" : "U64"
+	if (is ~ /^(u64|u32|i64|=[0-9]+)$/)
+		return "U64"
+	if (is ~ /^(i32|bool|hex)$/)
+		return toupper(is)
+	if (is ~ /^(name|text|word)$/ || is ~ /[|=]/)
+		return "TEXT"
+	fail(name ": a " is " cannot be read")
+}
+
+function read_member(object, word,    name, key, kind)
+{
+	name = word
+	if (sub(/=json$/, "", name)) {
+		if (member_key(object, name) == "")
+			fail("there is no " object "." name " to be read")
+		read_struct = read_struct "\tstruct scan_text " name "_json;\n"
+		read_rows = read_rows "\t{ " quoted(name) ", " length(name) ", READ_JSON, offsetof(struct " object \
+			"_read, " name "_json), NULL },\n"
+		return
+	}
+	if ((key = member_key(object, name)) == "")
+		fail("there is no " object "." name " to be read")
+	kind = read_kind(key, name)
+	read_struct = read_struct "\t" (kind == "LIST" ? "LIST(struct " type[key] "_read)" : \
+		kind == "OBJECT" ? "struct " type[key] "_read" : kind == "MAP" ? "struct read_numbers" : \
+		kind == "TEXT" ? "const char *" : kind == "BOOL" ? "bool" : kind == "I32" ? "int32_t" : "uint64_t") \
+		(kind == "TEXT" ? "" : " ") name ";\n"
+	read_rows = read_rows "\t{ " quoted(name) ", " length(name) ", READ_" kind ", offsetof(struct " object "_read, " name \
+		"), " (kind ~ /^(LIST|OBJECT)$/ ? "&" type[key] "_reads" : "NULL") " },\n"
+}
+
+# An object's struct or table, behind those of the objects within it.
+function read_object(object,    i, n, word, key)
+{
+	if (object in is_told)
+		return
+	is_told[object]
+	n = split(reads[object], word, " ")
+	for (i = 1; i <= n; i++)
+		if ((key = member_key(object, word[i])) != "" && type[key] in reads)
+			read_object(type[key])
+	read_struct = read_rows = ""
+	for (i = 1; i <= n; i++)
+		read_member(object, word[i])
+	if (make == "reads")
+		printf "struct %s_read {\n%s};\n\nextern const struct read_table %s_reads;\n\n",
+			object, read_struct, object
+	else
+		printf "const struct read_table %s_reads = { sizeof(struct %s_read), (const struct read_field[]) {\n%s" \
+			"\t{ 0 },\n} };\n\n", object, object, read_rows
 }
 
 # ---- the server's tables ---------------------------------------------------------------
@@ -952,6 +1055,10 @@ END {
 		for (i = 0; i < nobjects; i++)
 			if (of_segment[objects[i]])
 				segment_tables(objects[i])
+	} else if (make ~ /^read/) {
+		print "/* Made by schema/generate.awk. */"
+		for (i = 0; i < nread; i++)
+			read_object(is_read[i])
 	} else if (make == "columns") {
 		for (i = 0; i < ntables; i++)
 			if (tables[i] == wanted)

@@ -28,6 +28,8 @@ headers)
 		make words "$object" "schema/${object}_words.h"
 	done
 	make fields "" schema/fields.h
+	make reads "" schema/reads.h
+	make read_tables "" schema/read_tables.h
 	make segment "" schema/segment.h
 	make metrics "" schema/families.h
 	make explain "" schema/explain.h

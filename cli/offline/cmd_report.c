@@ -19,7 +19,7 @@ static int report_fetch(struct cli *cli, void *arg, json_t **root)
 	struct joint *joint = arg;
 
 	(void)cli;
-	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)json_object_size(joint->shots.nodes),
+	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)joint->shots.nodes.n,
 			  "files", (int)joint->shots.files, "verdicts", joint_verdicts(joint));
 	return 0;
 }
@@ -52,27 +52,24 @@ static int report_run(struct cli *cli, struct joint *joint)
 		return shots_tell_none(s, "");
 	r = listing_run(cli, &listing, NULL);
 	if (cli->format == CLI_TABLE || cli->format == CLI_WIDE)
-		printf("%zu node%s, %zu file%s, %zu refused\n", json_object_size(s->nodes),
-		       json_object_size(s->nodes) == 1 ? "" : "s", s->files,
+		printf("%zu node%s, %zu file%s, %zu refused\n", (size_t)s->nodes.n,
+		       (size_t)s->nodes.n == 1 ? "" : "s", s->files,
 		       s->files == 1 ? "" : "s", s->refused);
 	return r;
 }
 
 int cmd_report(struct cli *cli)
 {
-	static const char *const members[] = { "written_at", "written_mono_ns", "comms", "inflight",
-						"findings", NULL };
 	struct joint joint;
 	int r;
 
 	if (!cli->npaths && !cli->nodes)
 		return cli_reject("report needs files or directories, as "
 				  "/var/lib/ncclinsp/snapshots, or --host");
-	joint_init(&joint, members);
+	joint_init(&joint);
 	if (cli->nodes)
 		nodes_ask(cli->nodes, &joint);
-	for (int i = 0; i < cli->npaths; i++)
-		shots_add(&joint.shots, cli->paths[i]);
+	shots_add(&joint.shots, (const char *const *)cli->paths, (size_t)cli->npaths);
 	r = report_run(cli, &joint);
 	joint_deinit(&joint);
 	return r;

@@ -33,33 +33,33 @@ bool deaths_are_of(const json_t *finding)
 }
 
 /* The owner of that process, as the node's communicators have it. */
-static uint64_t process_user(const json_t *node, const json_t *pid)
+static uint64_t process_user(const struct shots_node *node, int32_t pid)
 {
-	json_t *comm, *rank;
-	size_t i, k;
+	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
+		const struct comm_ranks_read *comm = &node->rows.comms.at[i];
 
-	json_array_foreach(json_object_get(node, "comms"), i, comm)
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (json_equal(json_object_get(rank, "pid"), pid))
-				return member_number(rank, "uid", UNKNOWN_U64);
+		for (uint32_t k = 0; k < comm->local_ranks.n; k++)
+			if (comm->local_ranks.at[k].pid == pid)
+				return comm->local_ranks.at[k].uid;
+	}
 	return UNKNOWN_U64;
 }
 
-static void add_finding(struct death_rows *rows, const char *host, const json_t *node,
+static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			const json_t *finding)
 {
-	const struct shots_clock clock = shots_clock(node);
 	json_t *process;
 	size_t i;
 
 	json_array_foreach(finding_processes(finding), i, process) {
 		struct death_row *row = must(list_append(rows));
+		struct whom who = shots_whom(process, node->host);
 
 		*row = (struct death_row){ .death = {
-			.ended_ns = shots_clock_at(&clock, member_number(process, "ended_mono_ns",
-									 UNKNOWN_U64)),
-			.user = process_user(node, json_object_get(process, "pid")),
-			.who = shots_whom(process, host),
+			.ended_ns = shots_clock_at(&node->clock,
+						   member_number(process, "ended_mono_ns",
+								 UNKNOWN_U64)),
+			.user = process_user(node, who.pid), .who = who,
 			.has_comm_id = member_text(finding, "comm_id", NULL),
 			.comm_id = member_hex(finding, "comm_id"),
 			.comm_name = member_text(finding, "comm_name", ""),
@@ -109,14 +109,13 @@ static void deaths_tell(const struct death_rows *rows, deaths_found_fn *found, v
 void deaths_find(const struct shots *s, deaths_found_fn *found, void *arg)
 {
 	struct death_rows rows = { .n = 0 };
-	const char *host;
-	json_t *node, *finding;
+	json_t *finding;
 	size_t i;
 
-	json_object_foreach(s->nodes, host, node)
-		json_array_foreach(json_object_get(node, "findings"), i, finding)
+	for (uint32_t n = 0; n < s->nodes.n; n++)
+		json_array_foreach(s->nodes.at[n]->findings, i, finding)
 			if (deaths_are_of(finding))
-				add_finding(&rows, host, node, finding);
+				add_finding(&rows, s->nodes.at[n], finding);
 	deaths_join(&rows);
 	deaths_tell(&rows, found, arg);
 	list_deinit(&rows);

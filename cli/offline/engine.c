@@ -668,9 +668,12 @@ void engine_add(void *arg, struct joint *joint)
 
 	if (!hosts)
 		fprintf(stderr, "ncclinsp: %s\n", e->error);
-	json_object_foreach(hosts, host, root)
-		shots_add_answer(&joint->shots, host, json_is_object(root) ? root : NULL,
-				 json_string_value(root));
+	json_object_foreach(hosts, host, root) {
+		char *text = json_is_object(root) ? json_dumps(root, JSON_COMPACT) : NULL;
+
+		shots_add_answer(&joint->shots, host, text, json_string_value(root));
+		free(text);
+	}
 	e->answers = hosts;
 	json_decref(hosts);
 }

@@ -12,134 +12,117 @@
 
 #include "cli/base/member.h"
 #include "cli/base/must.h"
+#include "reader/base/pool.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
 #define PROVEN_NS UINT64_C(2000000000)	/* what is proven needs no limit, but two looks */
 #define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
 
-/* One node's file. */
-struct node {
-	struct hangs *hangs;
-	const char *host;
-	struct shots_clock clock;
+/* A rank by what rows in flight name it by. */
+struct hang_name {
+	const struct shots_node *node;
+	uint64_t comm_id;
+	const char *comm_name;	/* NULL: none */
+	int32_t pid, rank;
+	uint64_t key;
 };
 
 struct hangs {
 	struct shots *shots;
 	struct hang hang;
-	json_t *keys;		/* a rank's name in rows: its key */
+	LIST(struct hang_name) names;
 	json_t *suspects;	/* ids of communicators in which some node suspects a hang */
-	size_t nodes;
 };
-
-static uint64_t call_number(const json_t *row, const char *key)
-{
-	return member_number(row, key, UNKNOWN_U64);
-}
-
-static name_t name_at(struct hangs *h, const json_t *row, const char *key)
-{
-	const char *text = member_text(row, key, NULL);
-
-	return text ? shots_text(h->shots, text) : NULL;
-}
-
-static bool flag_at(const json_t *row, const char *key)
-{
-	return json_is_true(json_object_get(row, key));
-}
 
 /* ---- ranks --------------------------------------------------------------------------- */
 
-/* Rows in flight name their rank by this. */
-static void make_name(const struct node *n, const json_t *row, const char *comm_name,
-		      const json_t *of, char name[512])
+static void rank_take_last(struct hang_rank *r, const struct local_rank_read *row)
 {
-	snprintf(name, 512, "%.255s %" PRIu64 " %.18s %" PRId32 " %.96s", n->host,
-		 call_number(row, "pid"), member_text(of, "comm_id", NULL), shots_i32(row, "rank"),
-		 comm_name);
-}
-
-static uint64_t number_of(struct hangs *h, const char *text)
-{
-	return (uint64_t)(uintptr_t)shots_text(h->shots, text);
-}
-
-static void rank_take_last(struct hangs *h, struct hang_rank *r, const json_t *rank)
-{
-	const char *func;
-	json_t *seq;
-
-	json_object_foreach(json_object_get(rank, "last_seq"), func, seq) {
+	for (uint32_t i = 0; i < row->last_seq.n; i++) {
 		struct hang_last *last = array_add(r->last, &r->nlast);
 
 		if (!last)
 			return;
-		last->func = shots_text(h->shots, func);
-		last->seq = (uint64_t)json_integer_value(seq);
+		last->func = row->last_seq.at[i].name;
+		last->seq = row->last_seq.at[i].number;
 	}
 }
 
-static void rank_take_calls(const struct node *node, struct hang_rank *r, const json_t *rank)
+static void rank_take_calls(struct hang_rank *r, const struct shots_rank *rank)
 {
-	const json_t *calls = json_object_get(rank, "newest_calls");
-	size_t n = json_array_size(calls);
+	uint32_t n = rank->row->newest_calls.n;
 
-	r->calls = call_number(rank, "calls");
+	r->calls = rank->row->calls;
 	r->counts_calls = r->counts && r->calls != UNKNOWN_U64;
 	if (!r->counts_calls || n > HANG_CALLS || n > r->calls)
 		r->calls = 0;
-	for (size_t i = 0; r->calls && i < n; i++) {
-		const json_t *call = json_array_get(calls, i);
+	for (uint32_t i = 0; r->calls && i < n; i++) {
+		const struct call_read *call = &rank->row->newest_calls.at[i];
 
 		r->call[HANG_CALLS - n + i] = (struct hang_call){
-			.func = name_at(node->hangs, call, "func"),
-			.datatype = name_at(node->hangs, call, "datatype"),
-			.count = call_number(call, "count"), .root = shots_i32(call, "root"),
-			.at_ns = shots_clock_at(&node->clock, call_number(call, "start_mono_ns")),
+			.func = call->func, .datatype = call->datatype, .count = call->count,
+			.root = call->root,
+			.at_ns = shots_clock_at(&rank->node->clock, call->start_mono_ns),
 		};
 	}
 }
 
-static bool rank_is_over(const json_t *rank)
+static bool rank_is_over(const struct local_rank_read *row)
 {
-	const char *state = member_text(rank, "state", "");
-
-	return !strcmp(state, "died") || !strcmp(state, "exited");
+	return row->state && (!strcmp(row->state, "died") || !strcmp(row->state, "exited"));
 }
 
-static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
+/* Equal for what is of one process. */
+static uint64_t rank_process(const struct shots_rank *rank)
 {
-	struct hangs *h = n->hangs;
-	const char *gpu = member_text(rank, "gpu_uuid", NULL);
-	char name[512], process[320];
+	const uint64_t process[] = { (uintptr_t)rank->node, (uint64_t)rank->row->pid };
+
+	return index_hash(0, process, sizeof(process));
+}
+
+static void add_rank(struct hangs *h, const struct shots_comm *comm, const struct shots_rank *rank)
+{
+	const struct local_rank_read *row = rank->row;
 	struct hang_rank *r;
 
-	if (flag_at(rank, "left") || shots_i32(rank, "rank") == UNKNOWN_I32)
+	if (row->left)
 		return;
 	r = must(list_append(&h->hang.ranks));
-	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, call_number(rank, "pid"));
 	*r = (struct hang_rank){
-		.has_id = true, .id = member_hex(comm, "comm_id"),
-		.nranks = shots_i32(comm, "nranks"), .name = member_text(comm, "name", ""),
-		.key = h->hang.ranks.n,
-		.rank = shots_i32(rank, "rank"), .process = number_of(h, process),
-		.pid = shots_i32(rank, "pid"), .host = n->host, .owner = rank,
-		.world_rank = shots_i32(rank, "world_rank"),
-		.pci_bus_id = member_text(rank, "pci_bus_id", NULL),
-		.gpu = gpu ? number_of(h, gpu) : 0,
-		.seen_ns = h->nodes > 1 ? n->clock.written_ns : UINT64_MAX,
-		.ended = rank_is_over(rank),
-		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),
-		.last_op_ns = shots_clock_at(&n->clock, call_number(rank, "last_op_mono_ns")),
+		.has_id = true, .id = comm->id, .nranks = comm->nranks,
+		.name = rank->comm_name ?: "", .key = h->hang.ranks.n, .rank = row->rank,
+		.process = rank_process(rank), .pid = row->pid, .host = rank->node->host,
+		.owner = rank, .world_rank = row->world_rank, .pci_bus_id = row->pci_bus_id,
+		.gpu = (uintptr_t)row->gpu_uuid,
+		.seen_ns = h->shots->nodes.n > 1 ? rank->node->clock.written_ns : UINT64_MAX,
+		.ended = rank_is_over(row), .counts = row->counted,
+		.may_be_silenced = row->silenceable,
+		.last_op_ns = shots_clock_at(&rank->node->clock, row->last_op_mono_ns),
 	};
-	rank_take_last(h, r, rank);
-	rank_take_calls(n, r, rank);
-	make_name(n, rank, r->name, comm, name);
-	json_object_set_new(h->keys, name, json_integer((json_int_t)r->key));
+	rank_take_last(r, row);
+	rank_take_calls(r, rank);
+	*(struct hang_name *)must(list_append(&h->names)) = (struct hang_name){
+		rank->node, comm->id, rank->comm_name, row->pid, row->rank, r->key,
+	};
 }
 
 /* ---- what is in flight ---------------------------------------------------------------- */
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int names_order(const void *left, const void *right)
+{
+	const struct hang_name *a = left, *b = right;
+	int r = order_of((uintptr_t)a->node, (uintptr_t)b->node);
+
+	r = r ? r : order_of(a->comm_id, b->comm_id);
+	r = r ? r : order_of((uint32_t)a->pid, (uint32_t)b->pid);
+	r = r ? r : order_of((uint32_t)a->rank, (uint32_t)b->rank);
+	return r ? r : order_of((uintptr_t)a->comm_name, (uintptr_t)b->comm_name);
+}
 
 static bool is_one_of(const char *text, const char *a, const char *b)
 {
@@ -147,43 +130,36 @@ static bool is_one_of(const char *text, const char *a, const char *b)
 }
 
 /* Operations are of no thread: theirs are over, the calls have returned. */
-static bool is_op(const json_t *row)
+static bool is_op(const struct inflight_read *row)
 {
-	return !json_is_integer(json_object_get(row, "tid")) && !member_text(row, "parent", NULL);
+	return row->tid == UNKNOWN_I32 && row->parent == UNKNOWN_U64;
 }
 
-static void add_row(const struct node *n, const json_t *row)
+static void add_row(struct hangs *h, const struct shots_node *node,
+		    const struct inflight_read *row)
 {
-	struct hangs *h = n->hangs;
-	const json_t *key;
-	struct hang_row *to;
-	char name[512];
-	uint64_t age_ns = call_number(row, "age_ns");
-
-	make_name(n, row, member_text(row, "comm_name", ""), row, name);
-	key = json_object_get(h->keys, name);
-	if (!key)
-		return;
-	to = must(list_append(&h->hang.rows));
-	*to = (struct hang_row){
-		.key = (uint64_t)json_integer_value(key), .rank = shots_i32(row, "rank"),
-		.token = member_hex(row, "token"), .type = name_at(h, row, "event_type"),
-		.is_op = is_op(row),
-		.is_p2p = is_one_of(member_text(row, "event_type", NULL), "P2p", "P2pApi"),
-		.func = name_at(h, row, "func"), .seq = call_number(row, "seq"),
-		.bytes = call_number(row, "bytes"), .count = call_number(row, "count"),
-		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
-		.proto = name_at(h, row, "proto"), .root = shots_i32(row, "root"),
-		.peer = shots_i32(row, "peer"), .kernel_started = shots_i32(row, "kernel_started"),
-		.kernel_stopped = shots_i32(row, "kernel_stopped"),
-		.state = name_at(h, row, "state"), .direction = name_at(h, row, "direction"),
-		.channel = shots_i32(row, "channel"), .step = shots_i32(row, "step"),
-		.steps = shots_i32(row, "steps"), .limit_ns = call_number(row, "limit_ns"),
-		.enqueued_ns = age_ns > n->clock.written_ns ? 0 :
-							    n->clock.written_ns - age_ns,
+	const struct hang_name name = {
+		node, row->comm_id, row->comm_name, row->pid, row->rank, 0,
 	};
-	if (shots_i32(row, "channels") > 0)
-		to->channels = (uint32_t)shots_i32(row, "channels");
+	const struct hang_name *rank = h->names.n ? bsearch(&name, h->names.at, h->names.n,
+							    sizeof(name), names_order) : NULL;
+
+	if (!rank)
+		return;
+	*(struct hang_row *)must(list_append(&h->hang.rows)) = (struct hang_row){
+		.key = rank->key, .rank = row->rank,
+		.token = row->token == UNKNOWN_U64 ? 0 : row->token, .type = row->event_type,
+		.is_op = is_op(row), .is_p2p = is_one_of(row->event_type, "P2p", "P2pApi"),
+		.func = row->func, .seq = row->seq, .bytes = row->bytes, .count = row->count,
+		.datatype = row->datatype, .algo = row->algo, .proto = row->proto,
+		.root = row->root, .peer = row->peer, .kernel_started = row->kernel_started,
+		.kernel_stopped = row->kernel_stopped, .state = row->state,
+		.direction = row->direction, .channel = row->channel, .step = row->step,
+		.steps = row->steps, .limit_ns = row->limit_ns,
+		.enqueued_ns = row->age_ns > node->clock.written_ns ? 0 :
+							node->clock.written_ns - row->age_ns,
+		.channels = row->channels > 0 ? (uint32_t)row->channels : 0,
+	};
 }
 
 /* A node looks twice before it suspects; one file alone cannot tell what moves. */
@@ -192,26 +168,33 @@ static void add_suspicion(struct hangs *h, const json_t *finding)
 	const char *kind = member_text(finding, "kind", NULL);
 	const char *comm_id = member_text(finding, "comm_id", NULL);
 
-	if (comm_id && is_one_of(kind, "stall", "desync") && flag_at(finding, "active") &&
+	if (comm_id && is_one_of(kind, "stall", "desync") &&
+	    json_is_true(json_object_get(finding, "active")) &&
 	    !strcmp(member_text(finding, "grade", ""), "suspected"))
 		json_object_set_new(h->suspects, comm_id, json_true());
 }
 
-static void add_node(struct hangs *h, const char *host, const json_t *root)
+static void add_ranks(struct hangs *h)
 {
-	struct node n = { .hangs = h, .host = host, .clock = shots_clock(root) };
-	json_t *comm, *rank, *row, *finding;
-	size_t i, k;
+	for (uint32_t i = 0; i < h->shots->comms.n; i++) {
+		const struct shots_comm *comm = h->shots->comms.at[i];
 
-	if (n.clock.written_ns > h->hang.now_ns)
-		h->hang.now_ns = n.clock.written_ns;
-	json_array_foreach(json_object_get(root, "comms"), i, comm)
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (member_text(comm, "comm_id", NULL))
-				add_rank(&n, comm, rank);
-	json_array_foreach(json_object_get(root, "inflight"), i, row)
-		add_row(&n, row);
-	json_array_foreach(json_object_get(root, "findings"), i, finding)
+		for (uint32_t k = 0; k < comm->ranks.n; k++)
+			add_rank(h, comm, &comm->ranks.at[k]);
+	}
+	list_sort(&h->names, names_order);
+}
+
+static void add_node(struct hangs *h, const struct shots_node *node)
+{
+	json_t *finding;
+	size_t i;
+
+	if (node->clock.written_ns > h->hang.now_ns)
+		h->hang.now_ns = node->clock.written_ns;
+	for (uint32_t k = 0; k < node->rows.inflight.n; k++)
+		add_row(h, node, &node->rows.inflight.at[k]);
+	json_array_foreach(node->findings, i, finding)
 		add_suspicion(h, finding);
 }
 
@@ -222,7 +205,8 @@ static uint64_t group_limit(const struct hang *h, const struct hang_group *g)
 	uint64_t limit_ns = g->unwatched ? 0 : g->op.limit_ns;
 
 	for (uint32_t i = g->first; g->unwatched && i < g->first + g->n; i++) {
-		uint64_t ns = call_number(h->ranks.at[i].owner, "quiet_limit_ns");
+		const struct shots_rank *rank = h->ranks.at[i].owner;
+		uint64_t ns = rank->row->quiet_limit_ns;
 
 		if (ns != UNKNOWN_U64 && ns > limit_ns)
 			limit_ns = ns;
@@ -365,20 +349,18 @@ static void see_all(struct hang *h)
 
 void hangs_find(struct shots *s, hangs_found_fn *found, void *arg)
 {
-	struct hangs h = { .shots = s, .keys = json_object(), .suspects = json_object(),
-			   .nodes = json_object_size(s->nodes) };
-	const char *host;
-	json_t *root;
+	struct hangs h = { .shots = s, .suspects = json_object(),
+			   .hang = { .nodes = s->nodes.n } };
 
-	json_object_foreach(s->nodes, host, root)
-		add_node(&h, host, root);
-	h.hang.nodes = (uint32_t)h.nodes;
+	add_ranks(&h);
+	for (uint32_t i = 0; i < s->nodes.n; i++)
+		add_node(&h, s->nodes.at[i]);
 	if (hang_ready(&h.hang) == 0) {
 		see_all(&h.hang);
 		hang_find(&h.hang);
 		judge_all(&h, found, arg);
 	}
 	hang_deinit(&h.hang);
-	json_decref(h.keys);
+	list_deinit(&h.names);
 	json_decref(h.suspects);
 }

@@ -10,7 +10,7 @@
 /* `suspected`: it is not old enough to be found, and some node sees that nothing of it moves. */
 typedef void hangs_found_fn(const struct hang_case *c, bool suspected, void *arg);
 
-/* The owner of a rank (struct hang_rank) is its member of /v1/comms. */
+/* The owner of a rank (struct hang_rank) is a struct shots_rank.  `s` is settled. */
 void hangs_find(struct shots *s, hangs_found_fn *found, void *arg);
 
 #endif

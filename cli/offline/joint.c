@@ -24,11 +24,10 @@
 /* The worst first: what stands still, who costs most, what is suspected, what is not known. */
 enum { NOTE, SUSPECTED, WARNING, CRITICAL = 4 };
 
-/* What is told so far.  A communicator's key is that by which samples name it. */
+/* What is told so far. */
 struct told {
-	const struct shots *shots;
+	struct shots *shots;
 	struct slow_peers *slow_peers;
-	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
 	json_t *slow;	/* the rows of slow links */
@@ -42,88 +41,103 @@ static bool row_has(const json_t *row, const char *key, const char *text)
 	return has && !strcmp(has, text);
 }
 
-/* ---- the join ---------------------------------------------------------------------- */
+/* ---- communicators ------------------------------------------------------------------- */
 
-static json_t *told_comm(struct told *t, const json_t *row)
+#define ID 24	/* bytes of an id as text */
+
+static char *id_text(uint64_t id, char text[ID])
 {
-	char key[64];
-	json_t *comm;
-
-	snprintf(key, sizeof(key), "%.20s/%lld", member_text(row, "comm_id", ""),
-		 (long long)json_integer_value(json_object_get(row, "nranks")));
-	comm = json_object_get(t->comms, key);
-	if (comm)
-		return comm;
-	comm = json_pack("{s:O, s:O?, s:O?, s:{}}", "comm_id",
-			 json_object_get(row, "comm_id"), "comm_name",
-			 json_object_get(row, "name"), "nranks", json_object_get(row, "nranks"),
-			 "ranks");
-	json_object_set_new(t->comms, key, comm);
-	return comm;
+	snprintf(text, ID, "0x%016" PRIx64, id);
+	return text;
 }
 
 /* The first with that id, of whatever size; NULL: none. */
-static json_t *told_find_comm(const struct told *t, const char *comm_id)
+static const struct shots_comm *told_find_comm(const struct told *t, uint64_t id)
 {
-	const char *key;
-	json_t *comm;
+	uint32_t first = 0, end = t->shots->comms.n;
 
-	json_object_foreach(t->comms, key, comm)
-		if (row_has(comm, "comm_id", comm_id))
-			return comm;
-	return NULL;
-}
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
 
-static json_t *comm_rank_row(const json_t *comm, int64_t rank)
-{
-	char key[24];
-
-	snprintf(key, sizeof(key), "%" PRId64, rank);
-	return json_object_get(json_object_get(comm, "ranks"), key);
-}
-
-static void comm_add_rank(json_t *comm, const char *host, json_t *rank)
-{
-	char key[24];
-
-	if (!json_is_integer(json_object_get(rank, "rank")))
-		return;
-	snprintf(key, sizeof(key), "%lld",
-		 (long long)json_integer_value(json_object_get(rank, "rank")));
-	json_object_set_new(rank, "host", json_string(host));
-	json_object_set(json_object_get(comm, "ranks"), key, rank);
-}
-
-static void told_join_node(struct told *t, const char *host, const json_t *node)
-{
-	json_t *row, *rank;
-	size_t i, k;
-
-	json_array_foreach(json_object_get(node, "comms"), i, row) {
-		if (!member_text(row, "comm_id", NULL))
-			continue;
-		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
-			comm_add_rank(told_comm(t, row), host, rank);
+		if (t->shots->comms.at[middle]->id < id)
+			first = middle + 1;
+		else
+			end = middle;
 	}
+	return first < t->shots->comms.n && t->shots->comms.at[first]->id == id ?
+	       t->shots->comms.at[first] : NULL;
+}
+
+static const struct shots_comm *finding_comm(const struct told *t, const json_t *finding)
+{
+	return told_find_comm(t, member_hex(finding, "comm_id"));
+}
+
+static bool row_is_of_comm(const json_t *row, const struct shots_comm *comm)
+{
+	return comm && member_text(row, "comm_id", NULL) && member_hex(row, "comm_id") == comm->id;
+}
+
+static const char *rank_host(const struct shots_rank *rank)
+{
+	return rank ? rank->node->host : NULL;
+}
+
+static bool ranks_share_process(const struct shots_rank *a, const struct shots_rank *b)
+{
+	return a && b && a->node == b->node && a->row->pid == b->row->pid;
+}
+
+static struct whom rank_whom(const struct shots_rank *rank)
+{
+	return (struct whom){ .rank = rank->row->rank, .world_rank = rank->row->world_rank,
+			      .pid = rank->row->pid == UNKNOWN_I32 ? 0 : rank->row->pid,
+			      .host = rank->node->host, .pci_bus_id = rank->row->pci_bus_id };
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* Beside what is shown, a row has its kind and, as "local_rank", the rank's own row. */
-static json_t *make_row(const char *kind, const char *severity, const char *verdict,
-			const json_t *comm, const json_t *rank, const char *text)
+static void row_set_number(json_t *row, const char *key, int64_t number)
 {
-	static const char *const of_rank[] = { "rank", "host", "pid" };
-	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
-	json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:O?}", "kind", kind,
-				"severity", severity, "grade", "found", "verdict", verdict,
-				"text", text, "weight", *severity == 'c' ? CRITICAL : NOTE,
-				"local_rank", rank);
+	json_object_set_new(row, key, json_integer(number));
+}
 
-	for (size_t i = 0; i < 3; i++) {
-		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
-		json_object_set(row, of_rank[i], json_object_get(rank, of_rank[i]));
-	}
+static void row_take_comm(json_t *row, const struct shots_comm *comm)
+{
+	char id[ID];
+
+	json_object_set_new(row, "comm_id", json_string(id_text(comm->id, id)));
+	if (comm->name)
+		json_object_set_new(row, "comm_name", json_string(comm->name));
+	if (comm->nranks != UNKNOWN_I32)
+		row_set_number(row, "nranks", comm->nranks);
+}
+
+static void row_take_rank(json_t *row, const struct shots_rank *rank)
+{
+	row_set_number(row, "rank", rank->row->rank);
+	json_object_set_new(row, "host", json_string(rank->node->host));
+	if (rank->row->pid != UNKNOWN_I32)
+		row_set_number(row, "pid", rank->row->pid);
+	if (rank->row->world_rank != UNKNOWN_I32)
+		row_set_number(row, "world_rank", rank->row->world_rank);
+	if (rank->row->pci_bus_id)
+		json_object_set_new(row, "pci_bus_id", json_string(rank->row->pci_bus_id));
+}
+
+/* Beside what is shown, a row has its kind, and of its rank all that a finding tells. */
+static json_t *make_row(const char *kind, const char *severity, const char *verdict,
+			const struct shots_comm *comm, const struct shots_rank *rank,
+			const char *text)
+{
+	json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "kind", kind,
+				"severity", severity, "grade", "found", "verdict", verdict,
+				"text", text, "weight", *severity == 'c' ? CRITICAL : NOTE);
+
+	if (comm)
+		row_take_comm(row, comm);
+	if (rank)
+		row_take_rank(row, rank);
 	return row;
 }
 
@@ -138,8 +152,8 @@ static void row_set_grade(json_t *row, bool found, double share)
 }
 
 static json_t *told_add_row(struct told *t, const char *kind, const char *severity,
-			    const char *verdict, const json_t *comm, const json_t *rank,
-			    const char *text)
+			    const char *verdict, const struct shots_comm *comm,
+			    const struct shots_rank *rank, const char *text)
 {
 	json_t *row = make_row(kind, severity, verdict, comm, rank, text);
 
@@ -153,45 +167,39 @@ static double row_weight(const json_t *row)
 }
 
 /* One row for a GPU, from where it is surest and costs most: late is late wherever it comes. */
-static void keep_worst(struct told *t, const json_t *rank, json_t *row)
+static void keep_worst(struct told *t, const struct shots_rank *rank, json_t *row)
 {
-	const char *gpu = member_text(rank, "gpu_uuid", NULL);
+	const char *gpu = rank ? rank->row->gpu_uuid : NULL;
 	char key[400];
 	json_t *other;
 
-	snprintf(key, sizeof(key), "%.255s %.60s %lld", member_text(rank, "host", ""), gpu ?: "",
-		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
+	snprintf(key, sizeof(key), "%.255s %.60s %d", rank_host(rank) ?: "", gpu ?: "",
+		 gpu || !rank ? 0 : rank->row->pid);
 	other = json_object_get(t->late, key);
 	if (!other || row_weight(other) < row_weight(row))
 		json_object_set(t->late, key, row);
 }
 
-static bool told_finding_has(const struct told *t, const json_t *f, const json_t *rank)
+static bool told_finding_has(const struct told *t, const json_t *f, const struct shots_rank *rank)
 {
-	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
-	const json_t *pid = json_object_get(rank, "pid");
+	const struct shots_comm *comm = finding_comm(t, f);
 	json_t *number;
 	size_t i;
 
-	json_array_foreach(json_object_get(f, "ranks"), i, number) {
-		const json_t *named = comm_rank_row(comm, json_integer_value(number));
-
-		if (json_equal(json_object_get(named, "pid"), pid) &&
-		    row_has(named, "host", member_text(rank, "host", "")))
+	json_array_foreach(json_object_get(f, "ranks"), i, number)
+		if (ranks_share_process(shots_rank(comm, json_integer_value(number)), rank))
 			return true;
-	}
 	return false;
 }
 
 /* The finding of that kind that the rank's node has of its process; NULL: none. */
-static const json_t *told_own_finding(const struct told *t, const json_t *rank,
+static const json_t *told_own_finding(const struct told *t, const struct shots_rank *rank,
 				      const char *kind)
 {
-	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
 	json_t *f;
 	size_t i;
 
-	json_array_foreach(json_object_get(node, "findings"), i, f)
+	json_array_foreach(rank ? rank->node->findings : NULL, i, f)
 		if (row_has(f, "kind", kind) && row_has(f, "grade", "found") &&
 		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
 			return f;
@@ -199,36 +207,34 @@ static const json_t *told_own_finding(const struct told *t, const json_t *rank,
 }
 
 /* Has some node found that its ranks of the communicator wait for one elsewhere? */
-static bool told_elsewhere(const struct told *t, const json_t *comm)
+static bool told_elsewhere(const struct told *t, const struct shots_comm *comm)
 {
-	const char *host;
-	json_t *node, *f;
+	json_t *f;
 	size_t i;
 
-	json_object_foreach(t->shots->nodes, host, node)
-		json_array_foreach(json_object_get(node, "findings"), i, f)
+	for (uint32_t n = 0; n < t->shots->nodes.n; n++)
+		json_array_foreach(t->shots->nodes.at[n]->findings, i, f)
 			if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
 			    json_is_true(json_object_get(f, "active")) &&
-			    row_has(f, "comm_id", member_text(comm, "comm_id", "")))
+			    row_is_of_comm(f, comm))
 				return true;
 	return false;
 }
 
 /* The time over which that rank's samples lie, on its node's clock. */
-static uint64_t told_span(const struct told *t, const struct offline_straggler *l)
+static uint64_t late_span(const struct offline_straggler *l)
 {
-	int64_t from_ns = INT64_MAX, to_ns = 0;
+	uint64_t from_us = UINT64_MAX, to_us = 0;
 
-	for (uint32_t i = 0; i < t->shots->samples.n; i++) {
-		const struct shots_sample *s = &t->shots->samples.at[i];
+	for (uint32_t i = 0; i < l->samples->n; i++) {
+		const struct shots_sample *s = &l->samples->at[i];
 
-		if (s->comm != l->comm || s->func != l->c.func || s->rank != l->rank ||
-		    s->done_ns <= 0)
+		if (s->rank != (uint64_t)l->rank || !s->done_us)
 			continue;
-		from_ns = s->done_ns < from_ns ? s->done_ns : from_ns;
-		to_ns = s->done_ns > to_ns ? s->done_ns : to_ns;
+		from_us = s->done_us < from_us ? s->done_us : from_us;
+		to_us = s->done_us > to_us ? s->done_us : to_us;
 	}
-	return to_ns > from_ns ? (uint64_t)(to_ns - from_ns) : 0;
+	return to_us > from_us ? (to_us - from_us) * 1000 : 0;
 }
 
 /*
@@ -236,22 +242,19 @@ static uint64_t told_span(const struct told *t, const struct offline_straggler *
  * otherwise, as for the daemon: its own node, one that waits for it, or the samples tell.
  */
 static bool late_has_lasted(const struct told *t, const struct offline_straggler *l,
-			    const json_t *comm, const json_t *rank)
+			    const struct shots_rank *rank)
 {
-	return told_span(t, l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
-	       told_elsewhere(t, comm);
+	return late_span(l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
+	       told_elsewhere(t, l->comm);
 }
 
 /* Ranks of the communicator that are of one process. */
-static uint32_t comm_count_launched(const json_t *comm, const json_t *rank)
+static uint32_t comm_count_launched(const struct shots_comm *comm, const struct shots_rank *rank)
 {
-	json_t *ranks = json_object_get(comm, "ranks"), *other;
-	const char *place;
 	uint32_t n = 0;
 
-	json_object_foreach(ranks, place, other)
-		n += json_equal(json_object_get(other, "pid"), json_object_get(rank, "pid")) &&
-		     row_has(other, "host", member_text(rank, "host", ""));
+	for (uint32_t i = 0; i < comm->ranks.n; i++)
+		n += ranks_share_process(&comm->ranks.at[i], rank);
 	return n;
 }
 
@@ -265,15 +268,15 @@ static enum late_why why_of_text(const char *text)
 }
 
 /* The cause, and waiting that was handed on: samples do not tell them, the rank's own node does. */
-static void late_take_cause(struct late_case *c, const json_t *finding, const json_t *comm,
-			    const json_t *rank)
+static void late_take_cause(struct late_case *c, const json_t *finding,
+			    const struct shots_comm *comm, const struct shots_rank *rank)
 {
 	uint64_t blame_ns = member_number(report_get(finding, "evidence"), "blame_ns", 0);
 	uint64_t moved_ns = member_number(report_get(finding, "evidence"), "moved_ns", 0);
 
 	c->why = why_of_text(member_text(report_get(finding, "evidence"), "why", ""));
 	c->launched = c->why == LATE_WHY_LAUNCHES ? comm_count_launched(comm, rank) : 0;
-	if (moved_ns >= blame_ns || !row_has(finding, "comm_id", member_text(comm, "comm_id", "")))
+	if (moved_ns >= blame_ns || !row_is_of_comm(finding, comm))
 		return;
 	c->moved_ns = (uint64_t)((double)c->blame_ns * (double)moved_ns /
 				 (double)(blame_ns - moved_ns));
@@ -281,59 +284,59 @@ static void late_take_cause(struct late_case *c, const json_t *finding, const js
 }
 
 /* The time from when it began to when the file was written. */
-static json_t *finding_file_age(const json_t *f, const json_t *node)
+static json_t *finding_file_age(const json_t *f, const struct shots_node *node)
 {
-	json_int_t since_ns = json_integer_value(json_object_get(f, "since_mono_ns"));
-	json_int_t age_ns = json_integer_value(json_object_get(node, "written_mono_ns")) - since_ns;
+	uint64_t since_ns = member_number(f, "since_mono_ns", 0);
 
-	return since_ns && age_ns > 0 ? json_integer(age_ns) : json_null();
+	return since_ns && node->clock.mono_ns != UNKNOWN_U64 && node->clock.mono_ns > since_ns ?
+	       json_integer((json_int_t)(node->clock.mono_ns - since_ns)) : json_null();
 }
 
 /* As its own node has it; else for as long as its samples tell, or longer. */
-static json_t *late_age(const struct told *t, const struct offline_straggler *l, const json_t *own,
-			const json_t *rank)
+static json_t *late_age(const struct offline_straggler *l, const json_t *own,
+			const struct shots_rank *rank)
 {
-	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
-	uint64_t span_ns = told_span(t, l);
+	uint64_t span_ns = late_span(l);
 
 	if (own)
-		return finding_file_age(own, node);
+		return finding_file_age(own, rank->node);
 	return span_ns ? json_integer((json_int_t)span_ns) : json_null();
 }
 
 static void told_late(const struct offline_straggler *l, void *arg)
 {
 	struct told *t = arg;
-	const json_t *comm = json_object_get(t->comms, l->comm);
-	const json_t *rank = comm_rank_row(comm, l->rank);
+	const struct shots_rank *rank = shots_rank(l->comm, l->rank);
 	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
 	const json_t *own = told_own_finding(t, rank, "straggler");
 	struct late_case c = l->c;
 	char text[1024];
 	json_t *row;
 
-	c.comm_name = member_text(comm, "comm_name", "");
-	c.comm_id = strtoull(l->comm, NULL, 16);
-	c.who = shots_whom(rank, member_text(rank, "host", NULL));
-	late_take_cause(&c, own, comm, rank);
-	if (!late_has_lasted(t, l, comm, rank))
+	c.comm_name = l->comm->name ?: "";
+	c.comm_id = l->comm->id;
+	if (rank)
+		c.who = rank_whom(rank);
+	late_take_cause(&c, own, l->comm, rank);
+	if (!late_has_lasted(t, l, rank))
 		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
-	row = make_row("straggler", "warning", "STRAGGLER", comm, rank, text);
-	json_object_set_new(row, "rank", json_integer(l->rank));
+	row = make_row("straggler", "warning", "STRAGGLER", l->comm, rank, text);
+	row_set_number(row, "rank", l->rank);
 	json_object_set_new(row, "func", json_string(c.func));
 	json_object_set_new(row, "ops", json_integer((json_int_t)c.judged));
 	json_object_set_new(row, "last", json_integer((json_int_t)c.last));
 	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
 	json_object_set_new(row, "share", json_real(share));
-	json_object_set_new(row, "age_ns", late_age(t, l, own, rank));
+	json_object_set_new(row, "age_ns", late_age(l, own, rank));
 	row_set_grade(row, !c.suspected_window_ns, share);
 	keep_worst(t, rank, row);
 	json_decref(row);
 }
 
 /* Is it one of a process that is told already to have not come, to something else? */
-static bool told_has_absent(const struct told *t, const struct hang_case *c, const json_t *owner)
+static bool told_has_absent(const struct told *t, const struct hang_case *c,
+			    const struct shots_rank *rank)
 {
 	json_t *row;
 	size_t i;
@@ -342,8 +345,8 @@ static bool told_has_absent(const struct told *t, const struct hang_case *c, con
 		return false;
 	json_array_foreach(t->rows, i, row)
 		if (row_has(row, "verdict", words_verdict(VERDICT_NOT_JOINED)->name) &&
-		    json_equal(json_object_get(row, "pid"), json_object_get(owner, "pid")) &&
-		    row_has(row, "host", member_text(owner, "host", "")))
+		    json_integer_value(json_object_get(row, "pid")) == rank->row->pid &&
+		    row_has(row, "host", rank_host(rank)))
 			return true;
 	return false;
 }
@@ -367,22 +370,22 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 	const struct hang_rank *any = &c->hang->ranks.at[g->first];
 	const char *kind = hang_is_desync(c) ? "desync" : "stall";
 	uint32_t rows = c->verdict.nranks ? c->verdict.nranks : 1;
+	const struct shots_comm *comm;
 	struct told *t = arg;
-	char key[64], text[1024];
+	char id[ID], text[1024];
 
 	if (told_has_hang(t, c))
 		return;
-	snprintf(key, sizeof(key), "0x%016" PRIx64 "/%" PRId32, any->id, any->nranks);
+	comm = shots_comm(t->shots, any->id, any->nranks);
 	hang_say(c, text, sizeof(text));
 	for (uint32_t i = 0; i < rows; i++) {
 		const struct hang_rank *r = c->verdict.nranks ?
 					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
-		json_t *comm = json_object_get(t->comms, key);
 		json_t *row = told_add_row(t, kind, hang_is_warning(c) ? "warning" : "critical",
 					   words_verdict(c->verdict.verdict)->name, comm,
 					   r ? r->owner : NULL, text);
 
-		json_object_set_new(t->hung, member_text(comm, "comm_id", ""), json_true());
+		json_object_set_new(t->hung, id_text(any->id, id), json_true());
 		row_set_grade(row, !suspected, 0);
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
 		if (g->op.func)
@@ -411,29 +414,29 @@ static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
 	const struct death *first = deaths[0];
 	bool critical = died_is_critical(deaths, n);
 	struct told *t = arg;
-	const struct shots_clock clock = shots_clock(json_object_get(t->shots->nodes,
-								     first->who.host));
-	char comm_id[24], text[1024];
+	const struct shots_node *node = shots_node(t->shots, first->who.host);
+	char text[1024];
 	json_t *row;
 
 	if (told_has_dead(t, first))
 		return;
-	snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, first->comm_id);
 	died_say(deaths, n, text, sizeof(text));
 	row = told_add_row(t, "died", critical ? "critical" : "warning", "died",
-			   first->has_comm_id ? told_find_comm(t, comm_id) : NULL, NULL, text);
+			   first->has_comm_id ? told_find_comm(t, first->comm_id) : NULL, NULL,
+			   text);
 	if (first->who.rank != UNKNOWN_I32)
 		json_object_set_new(row, "rank", json_integer(first->who.rank));
 	json_object_set_new(row, "host", json_string(first->who.host));
 	json_object_set_new(row, "pid", json_integer(first->who.pid));
 	if (first->ended_ns)
-		json_object_set_new(row, "age_ns", json_integer((json_int_t)(clock.written_ns -
-									     first->ended_ns)));
+		json_object_set_new(row, "age_ns", json_integer((json_int_t)(
+							   node->clock.written_ns -
+							   first->ended_ns)));
 	row_set_grade(row, true, 0);
 }
 
 /* The part of the time for which that rank's node found its progress thread to be away. */
-static double told_starved(const struct told *t, const json_t *rank)
+static double told_starved(const struct told *t, const struct shots_rank *rank)
 {
 	const json_t *f = told_own_finding(t, rank, "proxy_starved");
 
@@ -444,12 +447,11 @@ static double told_starved(const struct told *t, const json_t *rank)
 static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 {
 	int32_t blamed = p->hot.where == DELAY_RECEIVE_SIDE ? p->hot.to : p->hot.from;
-	const char *comm_key = (const char *)(uintptr_t)p->worst->comm;
+	const struct shots_comm *comm = (const struct shots_comm *)(uintptr_t)p->worst->comm;
+	const struct shots_rank *from = shots_rank(comm, p->from.rank);
+	const struct shots_rank *to = shots_rank(comm, p->to.rank);
 	struct slow_peer said = *p;
 	struct told *t = arg;
-	const json_t *comm = json_object_get(t->comms, comm_key);
-	const json_t *from = comm_rank_row(comm, p->from.rank);
-	const json_t *to = comm_rank_row(comm, p->to.rank);
 	double away[] = { told_starved(t, from), told_starved(t, to) };
 	char text[1024];
 	json_t *row;
@@ -459,12 +461,12 @@ static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 	if (slow_peer_is_explained(p, said.away, 0))
 		return;
 	if (from)
-		said.from = shots_whom(from, member_text(from, "host", NULL));
+		said.from = rank_whom(from);
 	if (to)
-		said.to = shots_whom(to, member_text(to, "host", NULL));
+		said.to = rank_whom(to);
 	slow_peer_say(&said, text, sizeof(text));
 	row = told_add_row(t, "slow_peer", "warning", words_verdict(p->verdict)->name, comm,
-			   comm_rank_row(comm, blamed), text);
+			   shots_rank(comm, blamed), text);
 	json_object_set_new(row, "rank", json_integer(blamed));
 	if (p->hot.where == DELAY_LINK || p->hot.where == DELAY_CHANNEL)
 		json_object_set_new(row, "peer", json_integer(p->hot.to));
@@ -474,18 +476,18 @@ static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 }
 
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
-static void told_missing(struct told *t, const json_t *comm)
+static void told_missing(struct told *t, const struct shots_comm *comm)
 {
-	int64_t nranks = json_integer_value(json_object_get(comm, "nranks")), missing = 0;
+	int64_t nranks = comm->nranks, missing = 0;
 	char ranks[320] = "", text[464];
 	size_t used = 0, named = 0;
 
-	if (nranks > RANKS_MOST)
-		return;		/* a file that tells nonsense */
+	if (nranks > RANKS_MOST || !comm->ranks.n)
+		return;		/* a file that tells nonsense, or samples of one that is over */
 	for (int64_t r = 0; r < nranks; r++) {
 		int64_t first = r;
 
-		while (r < nranks && !comm_rank_row(comm, r))
+		while (r < nranks && !shots_rank(comm, r))
 			r++;
 		if (r == first)
 			continue;
@@ -522,7 +524,7 @@ static void told_silent(struct told *t)
 		return;
 	phrase_start(&p, text, sizeof(text));
 	phrase_add(&p, "%zu of %zu nodes that were asked %s not answer: ", n,
-		   n + json_object_size(t->shots->nodes), n == 1 ? "does" : "do");
+		   n + t->shots->nodes.n, n == 1 ? "does" : "do");
 	json_object_foreach(t->shots->silent, name, why)
 		if (named++ < NAMED)
 			phrase_add(&p, "%s%s (%s)", named > 1 ? ", " : "", name,
@@ -537,16 +539,16 @@ static void told_silent(struct told *t)
 /* ---- findings of one node ------------------------------------------------------------- */
 
 /* Are all ranks of the communicator on that node? */
-static bool comm_is_whole_on(const json_t *comm, const char *host)
+static bool comm_is_whole_on(const struct shots_comm *comm, const struct shots_node *node)
 {
-	json_t *ranks = json_object_get(comm, "ranks"), *rank;
-	const char *place;
+	int32_t n = 0;
 
-	json_object_foreach(ranks, place, rank)
-		if (!row_has(rank, "host", host))
+	for (uint32_t i = 0; i < comm->ranks.n; i++) {
+		if (comm->ranks.at[i].node != node)
 			return false;
-	return json_integer_value(json_object_get(comm, "nranks")) ==
-	       (json_int_t)json_object_size(ranks);
+		n += !i || comm->ranks.at[i].row->rank != comm->ranks.at[i - 1].row->rank;
+	}
+	return comm->nranks == n;
 }
 
 /*
@@ -642,14 +644,14 @@ static void row_tell_also(json_t *row)
 	json_object_set_new(row, "text", json_string(text));
 }
 
-static void told_finding(struct told *t, const char *host, const json_t *node,
-			 const json_t *f)
+static void told_finding(struct told *t, const struct shots_node *node, const json_t *f)
 {
 	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
-	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const struct shots_comm *comm = finding_comm(t, f);
+	const char *host = node->host;
 	json_t *row;
 
-	if (!finding_is_row(t, f, comm && comm_is_whole_on(comm, host)))
+	if (!finding_is_row(t, f, comm && comm_is_whole_on(comm, node)))
 		return;
 	row = told_same(t, host, f);
 	if (row) {
@@ -658,7 +660,7 @@ static void told_finding(struct told *t, const char *host, const json_t *node,
 	}
 	row = told_add_row(t, member_text(f, "kind", ""), member_text(f, "severity", "warning"),
 			   member_text(f, "verdict", member_text(f, "kind", "")), comm,
-			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
+			   rank ? shots_rank(comm, json_integer_value(rank)) : NULL,
 			   member_text(f, "text", ""));
 	json_object_set(row, "finding", (json_t *)(uintptr_t)f);
 	json_object_set_new(row, "host", json_string(host));
@@ -672,12 +674,12 @@ static void told_finding(struct told *t, const char *host, const json_t *node,
  * A slow stage of a pipeline: its node compares sends and receives, of which there are no
  * samples.
  */
-static void told_stage(struct told *t, const char *host, const json_t *node, const json_t *f)
+static void told_stage(struct told *t, const struct shots_node *node, const json_t *f)
 {
 	const json_t *evidence = json_object_get(f, "evidence");
-	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const struct shots_comm *comm = finding_comm(t, f);
 	const json_t *number = json_array_get(json_object_get(f, "ranks"), 0);
-	const json_t *rank = comm_rank_row(comm, json_integer_value(number));
+	const struct shots_rank *rank = shots_rank(comm, json_integer_value(number));
 	double wall_ns = (double)member_number(evidence, "window_ns", 0);
 	json_t *row;
 
@@ -685,7 +687,7 @@ static void told_stage(struct told *t, const char *host, const json_t *node, con
 	    !row_has(evidence, "func", LATE_STAGES) || !rank)
 		return;
 	row = make_row("straggler", "warning", "STRAGGLER", comm, rank, member_text(f, "text", ""));
-	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "host", json_string(node->host));
 	json_object_set_new(row, "func", json_string(LATE_STAGES));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
 	row_set_grade(row, !row_has(f, "grade", "suspected"), wall_ns ?
@@ -696,55 +698,62 @@ static void told_stage(struct told *t, const char *host, const json_t *node, con
 
 /* ---- from outside ------------------------------------------------------------------------ */
 
-static void told_all(struct told *t, struct shots *s)
+typedef void told_finding_fn(struct told *t, const struct shots_node *node,
+			     const json_t *finding);
+
+static void told_each_finding(struct told *t, told_finding_fn *take)
 {
-	json_t *value, *finding;
-	const char *key;
+	json_t *finding;
 	size_t i;
 
-	json_object_foreach(s->nodes, key, value)
-		told_join_node(t, key, value);
-	hangs_find(s, tell_hang, t);
-	deaths_find(s, tell_death, t);
-	stragglers_find(s, told_late, t);
+	for (uint32_t n = 0; n < t->shots->nodes.n; n++)
+		json_array_foreach(t->shots->nodes.at[n]->findings, i, finding)
+			take(t, t->shots->nodes.at[n], finding);
+}
+
+static void told_all(struct told *t)
+{
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	hangs_find(t->shots, tell_hang, t);
+	deaths_find(t->shots, tell_death, t);
+	stragglers_find(t->shots, told_late, t);
 	slow_peers_find(t->slow_peers, tell_slow_peer, t);
-	json_object_foreach(s->nodes, key, value)
-		json_array_foreach(json_object_get(value, "findings"), i, finding)
-			told_stage(t, key, value, finding);
+	told_each_finding(t, told_stage);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
-	json_object_foreach(s->nodes, key, value)
-		json_array_foreach(json_object_get(value, "findings"), i, finding)
-			told_finding(t, key, value, finding);
-	json_array_foreach(t->rows, i, finding)
-		row_tell_also(finding);
-	json_object_foreach(t->comms, key, value)
-		told_missing(t, value);
+	told_each_finding(t, told_finding);
+	json_array_foreach(t->rows, i, value)
+		row_tell_also(value);
+	for (uint32_t n = 0; n < t->shots->comms.n; n++)
+		told_missing(t, t->shots->comms.at[n]);
 	told_silent(t);
 }
 
 json_t *joint_verdicts(struct joint *joint)
 {
 	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
-			  .comms = json_object(), .rows = json_array(), .late = json_object(),
-			  .slow = json_array(), .hung = json_object() };
+			  .rows = json_array(), .late = json_object(), .slow = json_array(),
+			  .hung = json_object() };
 
-	shots_sort(&joint->shots);
-	told_all(&t, &joint->shots);
-	json_decref(t.comms);
+	shots_settle(&joint->shots);
+	told_all(&t);
 	json_decref(t.late);
 	json_decref(t.slow);
 	json_decref(t.hung);
 	return t.rows;
 }
 
-void joint_init(struct joint *joint, const char *const *members)
+void joint_init(struct joint *joint)
 {
 	*joint = (struct joint){
-		.shots = { .members = members, .wants_samples = true, .newest = slow_peers_take,
+		.shots = { .wants_samples = true, .newest = slow_peers_take,
 			   .newest_arg = &joint->slow_peers },
 		.slow_peers = { .shots = &joint->shots },
 	};
+	shots_init(&joint->shots);
 }
 
 void joint_deinit(struct joint *joint)

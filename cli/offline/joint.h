@@ -13,11 +13,7 @@ struct joint {
 	struct slow_peers slow_peers;
 };
 
-/*
- * `members`: as in struct shots; those that verdicts are made of are written_at, written_mono_ns,
- * comms, inflight and findings.
- */
-void joint_init(struct joint *joint, const char *const *members);
+void joint_init(struct joint *joint);
 void joint_deinit(struct joint *joint);
 
 /*

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "cli/base/intake.h"
 #include "cli/base/member.h"
 #include "cli/common/cli.h"
 #include "cli/offline/joint.h"
@@ -12,14 +13,15 @@
 /* The id of the rank's job, which its process has; NULL: none is told. */
 static json_t *verdict_job(const struct joint *joint, const json_t *row)
 {
-	const json_t *node = json_object_get(joint->shots.nodes, member_text(row, "host", ""));
-	const json_t *pid = json_object_get(row, "pid");
-	json_t *process;
-	size_t i;
+	const struct shots_node *node = shots_node(&joint->shots, member_text(row, "host", ""));
+	uint64_t pid = member_number(row, "pid", UNKNOWN_U64);
 
-	json_array_foreach(json_object_get(node, "processes"), i, process)
-		if (json_equal(json_object_get(process, "pid"), pid))
-			return json_object_get(json_object_get(process, "job"), "id");
+	for (uint32_t i = 0; node && i < node->rows.processes.n; i++) {
+		const struct process_read *process = &node->rows.processes.at[i];
+
+		if (process->pid >= 0 && (uint64_t)process->pid == pid)
+			return process->job.id ? json_string(process->job.id) : NULL;
+	}
 	return NULL;
 }
 
@@ -30,6 +32,16 @@ static json_t *verdict_since(const json_t *row)
 	return age_ns ? json_integer((json_int_t)cli_now_ns() - age_ns) : json_null();
 }
 
+/* A new finding, with its times as others have them; NULL: there is none. */
+static json_t *finding_moved(const struct shots_node *node, const json_t *finding)
+{
+	json_t *f = json_deep_copy(finding);
+
+	if (f && node)
+		intake_move_times(f, node->moved_ns);
+	return f;
+}
+
 /* The finding that a row's text is the whole of, but for its ranks. */
 static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 {
@@ -37,7 +49,8 @@ static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 		"kind", "severity", "grade", "verdict", "comm_id", "comm_name", "nranks", "peer",
 		"host", "text",
 	};
-	json_t *f = json_copy(json_object_get(row, "finding")) ?: json_object();
+	json_t *f = finding_moved(shots_node(&joint->shots, member_text(row, "host", "")),
+				  json_object_get(row, "finding")) ?: json_object();
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		if (json_object_get(row, same[i]))
@@ -46,7 +59,7 @@ static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 		return f;
 	json_object_set_new(f, "active", json_true());
 	json_object_set_new(f, "since_mono_ns", verdict_since(row));
-	json_object_set(f, "job", verdict_job(joint, row));
+	json_object_set_new(f, "job", verdict_job(joint, row));
 	json_object_set_new(f, "ranks", json_array());
 	json_object_set_new(f, "whom", json_array());
 	return f;
@@ -56,7 +69,6 @@ static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 static void finding_add_rank(json_t *f, const json_t *row)
 {
 	static const char *const of_rank[] = { "rank", "world_rank", "pid", "pci_bus_id" };
-	const json_t *rank = json_object_get(row, "local_rank");
 	json_t *whom = json_object();
 
 	if (json_object_get(row, "finding") || !json_is_integer(json_object_get(row, "rank")))
@@ -64,7 +76,7 @@ static void finding_add_rank(json_t *f, const json_t *row)
 	json_array_append(json_object_get(f, "ranks"), json_object_get(row, "rank"));
 	for (size_t i = 0; i < sizeof(of_rank) / sizeof(of_rank[0]); i++)
 		json_object_set_new(whom, of_rank[i],
-				    json_incref(json_object_get(rank, of_rank[i])) ?: json_null());
+				    json_incref(json_object_get(row, of_rank[i])) ?: json_null());
 	json_object_set(whom, "rank", json_object_get(row, "rank"));
 	json_object_set(whom, "host", json_object_get(row, "host"));
 	json_array_append_new(json_object_get(f, "whom"), whom);
@@ -111,25 +123,24 @@ static bool finding_is_beside(const json_t *f)
 		strcmp(kind, "stall") && strcmp(kind, "desync"));
 }
 
-static void findings_add_beside(json_t *findings, const char *host, const json_t *node)
+static void findings_add_beside(json_t *findings, const struct shots_node *node)
 {
 	json_t *f, *copy;
 	size_t i;
 
-	json_array_foreach(json_object_get(node, "findings"), i, f) {
+	json_array_foreach(node->findings, i, f) {
 		if (!finding_is_beside(f) ||
 		    (json_is_true(json_object_get(f, "active")) && findings_have(findings, f)))
 			continue;
-		copy = json_copy(f);
-		json_object_set_new(copy, "host", json_string(host));
+		copy = finding_moved(node, f);
+		json_object_set_new(copy, "host", json_string(node->host));
 		json_array_append_new(findings, copy);
 	}
 }
 
 json_t *joint_findings(struct joint *joint)
 {
-	json_t *rows = joint_verdicts(joint), *findings = json_array(), *row, *last = NULL, *node;
-	const char *host;
+	json_t *rows = joint_verdicts(joint), *findings = json_array(), *row, *last = NULL;
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
@@ -140,8 +151,8 @@ json_t *joint_findings(struct joint *joint)
 		finding_add_rank(last, row);
 	}
 	json_decref(rows);
-	json_object_foreach(joint->shots.nodes, host, node)
-		findings_add_beside(findings, host, node);
+	for (uint32_t n = 0; n < joint->shots.nodes.n; n++)
+		findings_add_beside(findings, joint->shots.nodes.at[n]);
 	return findings;
 }
 

@@ -94,7 +94,8 @@ void nodes_ask(struct nodes *n, struct joint *joint)
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 	for (uint32_t i = 0; i < hosts; i++) {
-		shots_add_answer(&joint->shots, n->hosts->names.at[i], n->answers[i],
+		shots_add_answer(&joint->shots, n->hosts->names.at[i],
+				 n->answers[i] ? client_body(n->clients[i]) : NULL,
 				 nodes_why(n, i));
 		json_decref(n->answers[i]);
 		n->answers[i] = NULL;

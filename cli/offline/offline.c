@@ -20,18 +20,21 @@ struct offline {
 	json_t *findings;	/* all nodes' together; NULL: nobody has asked */
 };
 
-/* The path that is asked for, and its array's name in an answer and in a file. */
+/* The path that is asked for, its array's name in an answer, and where files have it. */
 static const struct source {
-	const char *path, *answered, *kept;
+	const char *path, *answered;
+	size_t kept;		/* the offset of its text in struct snapshot_read */
 	bool by_window;		/* a row for each window; else all figures are of all the time */
 } sources[] = {
-	{ "/v1/processes", "processes", "processes", false },
-	{ "/v1/comms", "comms", "comms", false },
-	{ "/v1/ranks", "ranks", "ranks", false },
-	{ "/v1/summary", "rows", "rows", true },
-	{ "/v1/inflight", "inflight", "inflight", false },
-	{ "/v1/peers", "peers", "peers", true },
-	{ "/v1/findings", "findings", "findings", false },
+#define KEPT(name) offsetof(struct snapshot_read, name##_json)
+	{ "/v1/processes", "processes", KEPT(processes), false },
+	{ "/v1/comms", "comms", KEPT(comms), false },
+	{ "/v1/ranks", "ranks", KEPT(ranks), false },
+	{ "/v1/summary", "rows", KEPT(rows), true },
+	{ "/v1/inflight", "inflight", KEPT(inflight), false },
+	{ "/v1/peers", "peers", KEPT(peers), true },
+	{ "/v1/findings", "findings", KEPT(findings), false },
+#undef KEPT
 };
 
 /* ---- answers ------------------------------------------------------------------------ */
@@ -93,9 +96,23 @@ static void offline_add_rows(json_t *all, const struct source *source, const cha
 	}
 }
 
+/* The rows of each node, with its name. */
+static void offline_add_nodes(const struct offline *o, json_t *all, const struct source *source,
+			      const char *target)
+{
+	for (uint32_t i = 0; i < o->joint.shots.nodes.n; i++) {
+		const struct shots_node *node = o->joint.shots.nodes.at[i];
+		const char *rows = (const char *)&node->rows;
+		json_t *part = shots_json(node, (const struct scan_text *)(rows + source->kept));
+
+		offline_add_rows(all, source, target, node->host, part);
+		json_decref(part);
+	}
+}
+
 static bool offline_is_joint(const struct offline *o)
 {
-	return json_object_size(o->joint.shots.nodes) > 1 || o->joint.shots.silent;
+	return o->joint.shots.nodes.n > 1 || o->joint.shots.silent;
 }
 
 static const json_t *offline_joint_findings(struct offline *o)
@@ -108,15 +125,10 @@ static const json_t *offline_joint_findings(struct offline *o)
 static void offline_add_findings(struct offline *o, json_t *all, const struct source *source,
 				 const char *target)
 {
-	const char *host;
-	json_t *node;
-
-	if (offline_is_joint(o)) {
+	if (offline_is_joint(o))
 		offline_add_rows(all, source, target, NULL, offline_joint_findings(o));
-		return;
-	}
-	json_object_foreach(o->joint.shots.nodes, host, node)
-		offline_add_rows(all, source, target, host, json_object_get(node, "findings"));
+	else
+		offline_add_nodes(o, all, source, target);
 }
 
 static void status_add(json_t *status, const char *group, const char *key, const json_t *other)
@@ -161,18 +173,22 @@ static void status_join(json_t *status, const json_t *other)
 
 static json_t *offline_status(const struct offline *o)
 {
-	size_t n = json_object_size(o->joint.shots.nodes);
-	json_t *all = NULL, *node;
-	const char *host;
+	uint32_t n = o->joint.shots.nodes.n;
+	json_t *all = NULL, *status;
 	char name[32];
 
-	json_object_foreach(o->joint.shots.nodes, host, node) {
-		if (all)
-			status_join(all, json_object_get(node, "status"));
-		else
-			all = json_deep_copy(json_object_get(node, "status"));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct shots_node *node = o->joint.shots.nodes.at[i];
+
+		status = shots_json(node, &node->rows.status_json);
+		if (!all) {
+			all = status;
+			continue;
+		}
+		status_join(all, status);
+		json_decref(status);
 	}
-	snprintf(name, sizeof(name), "%zu nodes", n);
+	snprintf(name, sizeof(name), "%u nodes", n);
 	if (n == 1)
 		return all;
 	all = all ?: json_object();
@@ -190,32 +206,24 @@ static const struct source *source_find(const char *target)
 	return NULL;
 }
 
-static void watched_add(json_t *watched, const json_t *processes)
-{
-	json_t *jobs = json_object_get(watched, "jobs"), *id, *row;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, row) {
-		json_int_t live = json_integer_value(json_object_get(watched, "live"));
-		const char *state = json_string_value(json_object_get(row, "state"));
-
-		if (state && !strcmp(state, "live"))
-			json_object_set_new(watched, "live", json_integer(live + 1));
-		id = json_object_get(json_object_get(row, "job"), "id");
-		if (json_is_string(id))
-			json_array_append(jobs, id);
-	}
-}
-
 /* The processes that the findings of all nodes speak of; older files tell no more of them. */
 static json_t *offline_watched(const struct offline *o)
 {
-	json_t *watched = json_pack("{s:i, s:[]}", "live", 0, "jobs"), *node;
-	const char *host;
+	json_t *jobs = json_array();
+	int live = 0;
 
-	json_object_foreach(o->joint.shots.nodes, host, node)
-		watched_add(watched, json_object_get(node, "processes"));
-	return watched;
+	for (uint32_t i = 0; i < o->joint.shots.nodes.n; i++) {
+		const struct snapshot_read *rows = &o->joint.shots.nodes.at[i]->rows;
+
+		for (uint32_t k = 0; k < rows->processes.n; k++) {
+			const struct process_read *p = &rows->processes.at[k];
+
+			live += p->state && !strcmp(p->state, "live");
+			if (p->job.id)
+				json_array_append_new(jobs, json_string(p->job.id));
+		}
+	}
+	return json_pack("{s:i, s:o}", "live", live, "jobs", jobs);
 }
 
 /* How many different ones there are: a communicator of several nodes is one. */
@@ -262,8 +270,7 @@ json_t *offline_answer(void *arg, const char *target)
 {
 	const struct source *source = source_find(target);
 	struct offline *o = arg;
-	const char *host;
-	json_t *all, *node;
+	json_t *all;
 
 	if (!strcmp(target, "/v1/status"))
 		return offline_status(o);
@@ -274,8 +281,7 @@ json_t *offline_answer(void *arg, const char *target)
 		offline_add_findings(o, all, source, target);
 		return json_pack("{s:o, s:o}", "findings", all, "watched", offline_watched(o));
 	}
-	json_object_foreach(o->joint.shots.nodes, host, node)
-		offline_add_rows(all, source, target, host, json_object_get(node, source->kept));
+	offline_add_nodes(o, all, source, target);
 	if (!strcmp(source->answered, "ranks"))
 		return offline_ranks(o, all);
 	return json_pack("{s:o}", source->answered, all);
@@ -285,13 +291,10 @@ json_t *offline_answer(void *arg, const char *target)
 
 struct offline *offline_new(const char *until)
 {
-	static const char *const members[] = {
-		"written_at", "written_mono_ns", "status", "processes", "comms", "rows",
-		"inflight", "peers", "findings", "ranks", NULL,
-	};
 	struct offline *o = must(calloc(1, sizeof(*o)));
 
-	joint_init(&o->joint, members);
+	joint_init(&o->joint);
+	o->joint.shots.keeps_text = true;
 	o->joint.shots.until = until;
 	return o;
 }
@@ -303,13 +306,14 @@ struct joint *offline_joint(struct offline *o)
 
 void offline_settle(struct offline *o)
 {
-	json_int_t now_ns = (json_int_t)cli_now_ns(), then_ns;
-	const char *host;
-	json_t *node;
+	uint64_t now_ns = cli_now_ns();
 
-	json_object_foreach(o->joint.shots.nodes, host, node) {
-		then_ns = json_integer_value(json_object_get(node, "written_mono_ns"));
-		intake_move_times(node, now_ns - then_ns);
+	shots_settle(&o->joint.shots);
+	for (uint32_t i = 0; i < o->joint.shots.nodes.n; i++) {
+		struct shots_node *node = o->joint.shots.nodes.at[i];
+
+		if (node->clock.mono_ns != UNKNOWN_U64)
+			node->moved_ns = (int64_t)(now_ns - node->clock.mono_ns);
 	}
 }
 
@@ -318,8 +322,7 @@ struct offline *offline_open(const char *const *paths, size_t n, const char *unt
 {
 	struct offline *o = offline_new(until);
 
-	for (size_t i = 0; i < n; i++)
-		shots_add(&o->joint.shots, paths[i]);
+	shots_add(&o->joint.shots, paths, n);
 	if (!o->joint.shots.files) {
 		if (code)
 			*code = shots_tell_none(&o->joint.shots, "--from: ");

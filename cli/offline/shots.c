@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of snapshots: it checks each file, and keeps only what the commands need of it. */
-#include "cli/base/intake.h"
-#include "cli/base/member.h"
+/*
+ * The reader of snapshots: it checks each file, and keeps only what is judged.  Files are read side
+ * by side; what they tell is put together under a lock.
+ */
 #include "cli/offline/shots.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <sched.h>
+#include <search.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +17,72 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/base/intake.h"
+#include "cli/base/member.h"
 #include "cli/base/must.h"
-#include "cli/table/report.h"
 #include "util/cleanup.h"
 #include "util/unknown.h"
+#include "util/utf8.h"
 #include "util/zst.h"
 
 #define FORMAT	  "ncclinsp-snapshot"
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
+#define READERS	  16		/* files at a time */
+#define CACHED	  256		/* texts that a reader knows without asking; a power of two */
+
+/* ---- texts ---------------------------------------------------------------------------- */
+
+static int texts_order(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+const char *shots_text(struct shots *s, const char *text)
+{
+	char **place = must(tsearch(text, &s->texts, texts_order));
+
+	if (*place == text)
+		*place = must(strdup(text));
+	return *place;
+}
+
+/* Reads one file at a time. */
+struct file_reader {
+	struct shots *shots;
+	struct reader_of_rows rows;
+	const char *cached[CACHED];
+};
+
+static size_t text_place(const char *text, size_t bytes)
+{
+	uint32_t hash = (uint32_t)bytes;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = hash * 31 + (unsigned char)text[i];
+	return (hash ^ hash >> 8) % CACHED;
+}
+
+/* As rows need it; most are the same in all rows. */
+static const char *reader_text(void *arg, const char *text, size_t bytes)
+{
+	struct file_reader *r = arg;
+	const char **cached = &r->cached[text_place(text, bytes)];
+	CLEANUP(cleanup_freep) char *safe = NULL;
+
+	if (*cached && !strncmp(*cached, text, bytes) && !(*cached)[bytes])
+		return *cached;
+	safe = must(strndup(text, bytes));
+	utf8_clean(safe, bytes);
+	pthread_mutex_lock(&r->shots->lock);
+	*cached = shots_text(r->shots, safe);
+	pthread_mutex_unlock(&r->shots->lock);
+	return *cached;
+}
 
 /* ---- one file ------------------------------------------------------------------- */
 
-/* NULL: *why tells. */
+/* With a zero behind it; NULL: why[] tells. */
 static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 {
 	FILE *file = fopen(path, "re");
@@ -43,109 +99,187 @@ static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 	} else {
 		text = must(malloc((size_t)st.st_size + 1));
 		*bytes = fread(text, 1, (size_t)st.st_size, file);
+		text[*bytes] = '\0';
 	}
 	fclose(file);
 	return text;
 }
 
-/* Is it a snapshot that this program knows?  NULL, or why not. */
-static const char *shot_refusal(const json_t *root)
+static char *shot_read(const char *path, size_t *bytes, const char **why)
 {
-	if (strcmp(member_text(root, "format", ""), FORMAT))
-		return "no snapshot of ncclinspd";
-	return json_integer_value(json_object_get(root, "format_version")) == VERSION ? NULL :
-	       "of another version of ncclinspd";
-}
+	char *text = shot_read_file(path, bytes, why), *expanded = NULL;
 
-static json_t *shot_parse(const char *path, const char **why)
-{
-	CLEANUP(cleanup_freep) char *text = NULL;
-	size_t bytes = 0;
-	json_t *root;
-
-	text = shot_read_file(path, &bytes, why);
-	if (!text)
-		return NULL;
-	if (zst_is(text, bytes)) {
-		char *expanded;
-
-		*why = "damaged, or too large";
-		if (zst_expand(text, bytes, FILE_MOST, &expanded, &bytes))
-			return NULL;
-		free(text);
-		text = expanded;
+	if (!text || !zst_is(text, *bytes))
+		return text;
+	*why = "damaged, or too large";
+	if (!zst_expand(text, *bytes, FILE_MOST, &expanded, bytes)) {
+		expanded = must(realloc(expanded, *bytes + 1));
+		expanded[*bytes] = '\0';
 	}
-	root = intake_read(text, bytes, NULL);
-	*why = shot_refusal(root);
-	if (!*why)
-		return root;
-	json_decref(root);
-	return NULL;
+	free(text);
+	return expanded;
 }
 
-/* ---- what is kept of it ------------------------------------------------------------ */
+#define WHY 160
 
-const char *shots_text(struct shots *s, const char *text)
+/* Is it a snapshot that this program knows?  False: why[] says why not. */
+static bool shot_parse(struct file_reader *r, const char *text, size_t bytes,
+		       struct snapshot_read *rows, char why[WHY])
 {
-	if (!json_object_get(s->texts, text))
-		json_object_set_new(s->texts, text, json_string(text));
-	return json_string_value(json_object_get(s->texts, text));
+	struct scan *s = &r->rows.scan;
+
+	*why = '\0';
+	scan_init(s, text, bytes);
+	if (!read_row(&r->rows, &snapshot_reads, rows) || !scan_end(s))
+		snprintf(why, WHY, "no snapshot of ncclinspd: byte %zu: %s",
+			 (size_t)(s->at - s->text), s->error);
+	else if (!rows->format || strcmp(rows->format, FORMAT))
+		snprintf(why, WHY, "no snapshot of ncclinspd");
+	else if (rows->format_version != VERSION)
+		snprintf(why, WHY, "of another version of ncclinspd");
+	scan_deinit(s);
+	return !*why;
 }
 
-static void shots_add_sample(struct shots *s, const json_t *row)
+static uint64_t written_ns(const char *at)
 {
-	const char *comm = json_string_value(json_object_get(row, "comm_id"));
-	const char *func = json_string_value(json_object_get(row, "func"));
-	const json_t *rank = json_object_get(row, "rank");
-	const json_t *inside = json_object_get(row, "inside_ns");
-	const json_t *before = json_object_get(row, "before_ns");
-	struct shots_sample *sample;
-	char key[64];
-
-	if (!comm || !func || !json_is_integer(rank) || !json_is_integer(inside) ||
-	    json_integer_value(inside) < 0 ||
-	    json_integer_value(json_object_get(row, "seq")) < 0)
-		return;
-	snprintf(key, sizeof(key), "%.20s/%lld", comm,
-		 (long long)json_integer_value(json_object_get(row, "nranks")));
-	sample = must(list_append(&s->samples));
-	*sample = (struct shots_sample){
-		.comm = shots_text(s, key), .func = shots_text(s, func),
-		.seq = json_integer_value(json_object_get(row, "seq")),
-		.rank = json_integer_value(rank), .inside_ns = json_integer_value(inside),
-		.bytes = json_integer_value(json_object_get(row, "bytes")),
-		.before_ns = json_is_integer(before) ? json_integer_value(before) : -1,
-		.done_ns = json_integer_value(json_object_get(row, "done_mono_ns")),
-	};
-}
-
-static bool root_is_newer(const json_t *root, const json_t *than)
-{
-	const char *a = member_text(root, "written_at", "");
-	const char *b = member_text(than, "written_at", "");
-
-	return strcmp(a, b) > 0;
-}
-
-double shots_time(const json_t *root)
-{
-	const char *text = member_text(root, "written_at", "");
 	struct tm tm = { 0 };
 	double seconds;
 	int n = 0;
 
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+	if (sscanf(at, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
 		   &tm.tm_hour, &tm.tm_min, &seconds, &n) != 6 || !n)
 		return 0;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
-	return (double)timegm(&tm) + seconds;
+	return (uint64_t)(((double)timegm(&tm) + seconds) * 1e9);
 }
 
-struct shots_clock shots_clock(const json_t *root)
+static void node_free(struct shots_node *node)
 {
-	return (struct shots_clock){ (uint64_t)(shots_time(root) * 1e9),
-				     member_number(root, "written_mono_ns", UNKNOWN_U64) };
+	if (!node)
+		return;
+	read_row_deinit(&snapshot_reads, &node->rows);
+	json_decref(node->findings);
+	free(node->text);
+	free(node);
+}
+
+/* The text becomes the node's; NULL: why[] tells why it is none. */
+static struct shots_node *node_read(struct file_reader *r, char *text, size_t bytes,
+				    char why[WHY])
+{
+	struct shots_node *node = must(calloc(1, sizeof(*node)));
+
+	node->text = text;
+	if (!shot_parse(r, text, bytes, &node->rows, why)) {
+		node_free(node);
+		return NULL;
+	}
+	node->host = node->rows.status.host ?: "?";
+	node->written_at = node->rows.written_at ?: "";
+	node->clock = (struct shots_clock){ written_ns(node->written_at),
+					    node->rows.written_mono_ns };
+	node->findings = shots_json(node, &node->rows.findings_json);
+	return node;
+}
+
+json_t *shots_json(const struct shots_node *node, const struct scan_text *part)
+{
+	json_t *value = part->at ? intake_read(part->at, part->bytes, NULL) : NULL;
+
+	intake_move_times(value, node->moved_ns);
+	return value;
+}
+
+/* ---- what is kept of it ------------------------------------------------------------ */
+
+static int comms_order(const void *a, const void *b)
+{
+	const struct shots_comm *x = a, *y = b;
+
+	return x->id != y->id ? (x->id > y->id) - (x->id < y->id) :
+				(x->nranks > y->nranks) - (x->nranks < y->nranks);
+}
+
+struct shots_comm *shots_comm(const struct shots *s, uint64_t id, int32_t nranks)
+{
+	const struct shots_comm key = { .id = id, .nranks = nranks };
+	struct shots_comm **place = tfind(&key, &s->comms_by_id, comms_order);
+
+	return place ? *place : NULL;
+}
+
+struct shots_comm *shots_comm_add(struct shots *s, uint64_t id, int32_t nranks)
+{
+	struct shots_comm *comm = shots_comm(s, id, nranks);
+
+	if (comm)
+		return comm;
+	comm = must(calloc(1, sizeof(*comm)));
+	comm->id = id;
+	comm->nranks = nranks;
+	must(tsearch(comm, &s->comms_by_id, comms_order));
+	*(struct shots_comm **)must(list_append(&s->comms)) = comm;
+	return comm;
+}
+
+static struct shots_series *series_add(struct shots_comm *comm, const char *func)
+{
+	struct shots_series *series;
+
+	for (uint32_t i = 0; i < comm->series.n; i++)
+		if (comm->series.at[i].func == func)
+			return &comm->series.at[i];
+	series = must(list_append(&comm->series));
+	*series = (struct shots_series){ .func = func };
+	return series;
+}
+
+static uint64_t number_cut(uint64_t number, unsigned bits)
+{
+	uint64_t most = (UINT64_C(1) << bits) - 1;
+
+	return number < most ? number : most;
+}
+
+static unsigned size_class(uint64_t bytes)
+{
+	return bytes && bytes != UNKNOWN_U64 ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+static void series_add_sample(struct shots_series *series, const struct sample_read *row)
+{
+	struct shots_sample *sample = must(list_append(&series->samples));
+
+	*sample = (struct shots_sample){
+		.seq = number_cut(row->seq, 38), .rank = number_cut((uint64_t)row->rank, 20),
+		.size_class = size_class(row->bytes) & 63,
+		.inside_ns = number_cut(row->inside_ns, 40),
+		.before_ns = number_cut(row->before_ns, 40),
+		.done_us = row->done_mono_ns == UNKNOWN_U64 ? 0 :
+			   number_cut(row->done_mono_ns / 1000, 48),
+	};
+}
+
+static void shots_add_samples(struct shots *s, const struct shots_node *node)
+{
+	const struct sample_read *last = NULL;
+	struct shots_series *series = NULL;
+
+	for (uint32_t i = 0; s->wants_samples && i < node->rows.samples.n; i++) {
+		const struct sample_read *row = &node->rows.samples.at[i];
+
+		if (row->comm_id == UNKNOWN_U64 || !row->func || row->rank == UNKNOWN_I32 ||
+		    row->inside_ns == UNKNOWN_U64 || row->seq == UNKNOWN_U64)
+			continue;
+		if (!last || last->comm_id != row->comm_id || last->nranks != row->nranks ||
+		    last->func != row->func)
+			series = series_add(shots_comm_add(s, row->comm_id, row->nranks),
+					    row->func);
+		last = row;
+		series_add_sample(series, row);
+	}
 }
 
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
@@ -155,7 +289,7 @@ uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
 	return clock->written_ns - (clock->mono_ns - mono_ns);
 }
 
-int32_t shots_i32(const json_t *row, const char *key)
+static int32_t member_i32(const json_t *row, const char *key)
 {
 	uint64_t number = member_number(row, key, UNKNOWN_U64);
 
@@ -165,7 +299,7 @@ int32_t shots_i32(const json_t *row, const char *key)
 struct whom shots_whom(const json_t *row, const char *host)
 {
 	return (struct whom){
-		.rank = shots_i32(row, "rank"), .world_rank = shots_i32(row, "world_rank"),
+		.rank = member_i32(row, "rank"), .world_rank = member_i32(row, "world_rank"),
 		.pid = (int32_t)member_number(row, "pid", 0), .host = host,
 		.command = member_text(row, "command", NULL),
 		.pci_bus_id = member_text(row, "pci_bus_id", NULL),
@@ -173,61 +307,139 @@ struct whom shots_whom(const json_t *row, const char *host)
 }
 
 /* Compared as far as `until` goes: a day is to its end. */
-static bool shots_is_later(const struct shots *s, const json_t *root)
+static bool shots_is_later(const struct shots *s, const struct shots_node *node)
 {
-	const char *at = member_text(root, "written_at", "");
-
-	return s->until && strncmp(at, s->until, strlen(s->until)) > 0;
+	return s->until && strncmp(node->written_at, s->until, strlen(s->until)) > 0;
 }
 
-static void shots_keep_node(struct shots *s, const json_t *root)
+static int nodes_order(const void *a, const void *b)
 {
-	const char *host = json_string_value(report_get(root, "status.host")) ?: "?";
-	json_t *node;
+	const struct shots_node *x = a, *y = b;
 
-	if (!root_is_newer(root, json_object_get(s->nodes, host)))
+	return strcmp(x->host, y->host);
+}
+
+const struct shots_node *shots_node(const struct shots *s, const char *host)
+{
+	const struct shots_node key = { .host = host };
+	struct shots_node **place = tfind(&key, &s->nodes_by_host, nodes_order);
+
+	return place ? *place : NULL;
+}
+
+/* What is not asked again goes: most of a file. */
+static void node_trim(const struct shots *s, struct shots_node *node)
+{
+	list_deinit(&node->rows.samples);
+	list_deinit(&node->rows.peers);
+	list_deinit(&node->rows.rows);
+	if (s->keeps_text)
 		return;
-	node = json_object();
-	for (const char *const *name = s->members; *name; name++)
-		json_object_set(node, *name, json_object_get(root, *name));
-	json_object_set_new(s->nodes, host, node);
-	if (s->newest)
-		s->newest(s->newest_arg, shots_text(s, host), root);
+	free(node->text);
+	node->text = NULL;
 }
 
-static void shots_keep(struct shots *s, const char *path, const json_t *root)
+/* The node becomes the newest of its host, or goes. */
+static void shots_keep_node(struct shots *s, struct shots_node *node)
 {
-	json_t *row;
-	size_t i;
+	struct shots_node *old = (struct shots_node *)(uintptr_t)shots_node(s, node->host);
 
-	if (shots_is_later(s, root)) {
+	if (strcmp(node->written_at, old ? old->written_at : "") <= 0) {
+		node_free(node);
+		return;
+	}
+	if (s->newest)
+		s->newest(s->newest_arg, node);
+	node_trim(s, node);
+	if (old) {
+		struct shots_node was = *old;
+
+		*old = *node;
+		*node = was;
+		node_free(node);
+		return;
+	}
+	must(tsearch(node, &s->nodes_by_host, nodes_order));
+	*(struct shots_node **)must(list_append(&s->nodes)) = node;
+}
+
+static void shots_keep(struct shots *s, const char *path, struct shots_node *node)
+{
+	if (shots_is_later(s, node)) {
 		s->later++;
+		node_free(node);
 		return;
 	}
 	s->files++;
-	shots_keep_node(s, root);
 	if (s->each)
-		s->each(s->each_arg, path, root);
-	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
-		shots_add_sample(s, row);
+		s->each(s->each_arg, path, node);
+	shots_add_samples(s, node);
+	shots_keep_node(s, node);
 }
 
-static void shots_add_file(struct shots *s, const char *path)
+static void shots_refuse(struct shots *s, const char *path, const char *why)
 {
-	const char *why;
-	json_t *root = shot_parse(path, &why);
+	fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
+	s->refused++;
+	s->denied += access(path, R_OK) && errno == EACCES;
+}
 
-	if (!root) {
-		fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
-		s->refused++;
-		s->denied += access(path, R_OK) && errno == EACCES;
-		return;
-	}
-	shots_keep(s, path, root);
-	json_decref(root);
+static void reader_add_file(struct file_reader *r, const char *path)
+{
+	struct shots_node *node = NULL;
+	const char *unread;
+	char why[WHY];
+	size_t bytes;
+	char *text = shot_read(path, &bytes, &unread);
+
+	if (text)
+		node = node_read(r, text, bytes, why);
+	pthread_mutex_lock(&r->shots->lock);
+	if (node)
+		shots_keep(r->shots, path, node);
+	else
+		shots_refuse(r->shots, path, text ? why : unread);
+	pthread_mutex_unlock(&r->shots->lock);
+}
+
+static void reader_init(struct file_reader *r, struct shots *s)
+{
+	*r = (struct file_reader){ .shots = s, .rows = { .text = reader_text, .arg = r } };
 }
 
 /* ---- from outside -------------------------------------------------------------------- */
+
+void shots_init(struct shots *s)
+{
+	pthread_mutex_init(&s->lock, NULL);
+	json_object_seed(0);
+}
+
+void shots_add_answer(struct shots *s, const char *name, const char *text, const char *why)
+{
+	struct shots_node *node = NULL;
+	struct file_reader r;
+	char refusal[WHY];
+
+	reader_init(&r, s);
+	if (text) {
+		node = node_read(&r, must(strdup(text)), strlen(text), refusal);
+		why = refusal;
+	}
+	if (node) {
+		shots_keep(s, name, node);
+		return;
+	}
+	s->silent = s->silent ?: json_object();
+	json_object_set_new(s->silent, name, json_string(why));
+}
+
+/* Files, read by several threads. */
+struct files {
+	struct shots *shots;
+	LIST(char *) paths;
+	atomic_uint next;
+};
 
 static bool name_ends_with(const char *name, const char *end)
 {
@@ -236,63 +448,66 @@ static bool name_ends_with(const char *name, const char *end)
 	return n > m && *name != '.' && !strcmp(name + n - m, end);
 }
 
-static void shots_begin(struct shots *s)
-{
-	if (!s->nodes)
-		s->nodes = json_object();
-	if (!s->texts)
-		s->texts = json_object();
-}
-
-void shots_add_answer(struct shots *s, const char *name, const json_t *root, const char *why)
-{
-	shots_begin(s);
-	why = root ? shot_refusal(root) : why;
-	if (!why) {
-		shots_keep(s, name, root);
-		return;
-	}
-	s->silent = s->silent ?: json_object();
-	json_object_set_new(s->silent, name, json_string(why));
-}
-
-void shots_add(struct shots *s, const char *path)
+static void files_add(struct files *f, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 
-	shots_begin(s);
 	if (!dir) {
-		shots_add_file(s, path);
+		*(char **)must(list_append(&f->paths)) = must(strdup(path));
 		return;
 	}
 	while ((entry = readdir(dir))) {
-		char name[4096];
+		char *name;
 
 		if (!name_ends_with(entry->d_name, ".json" ZST_SUFFIX) &&
 		    !name_ends_with(entry->d_name, ".json"))
 			continue;
-		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-		shots_add_file(s, name);
+		if (asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+			name = NULL;
+		*(char **)must(list_append(&f->paths)) = must(name);
 	}
 	closedir(dir);
 }
 
-static int shots_order(int64_t a, int64_t b)
+static void *files_read(void *arg)
 {
-	return (a > b) - (a < b);
+	struct files *f = arg;
+	struct file_reader *r = must(malloc(sizeof(*r)));
+	uint32_t i;
+
+	reader_init(r, f->shots);
+	while ((i = atomic_fetch_add(&f->next, 1)) < f->paths.n)
+		reader_add_file(r, f->paths.at[i]);
+	free(r);
+	return NULL;
 }
 
-static int samples_by_place(const void *left, const void *right)
+/* The CPUs that this process may use. */
+static uint32_t cpus_count(void)
 {
-	const struct shots_sample *a = left, *b = right;
-	int r = strcmp(a->comm, b->comm);
+	cpu_set_t set;
 
-	if (!r)
-		r = strcmp(a->func, b->func);
-	if (!r)
-		r = shots_order(a->seq, b->seq);
-	return r ? r : shots_order(a->rank, b->rank);
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+}
+
+void shots_add(struct shots *s, const char *const *paths, size_t n)
+{
+	uint32_t most = cpus_count() < READERS ? cpus_count() : READERS, started = 0;
+	struct files f = { .shots = s };
+	pthread_t threads[READERS];
+
+	for (size_t i = 0; i < n; i++)
+		files_add(&f, paths[i]);
+	while (started + 1 < most && started + 1 < f.paths.n &&
+	       !pthread_create(&threads[started], NULL, files_read, &f))
+		started++;
+	files_read(&f);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	for (uint32_t i = 0; i < f.paths.n; i++)
+		free(f.paths.at[i]);
+	list_deinit(&f.paths);
 }
 
 enum cli_exit shots_tell_none(const struct shots *s, const char *option)
@@ -306,22 +521,127 @@ enum cli_exit shots_tell_none(const struct shots *s, const char *option)
 	return s->denied && !s->later ? CLI_NO_RIGHT : CLI_NOTHING;
 }
 
-void shots_sort(struct shots *s)
+/* ---- together ------------------------------------------------------------------------ */
+
+static int samples_by_place(const void *left, const void *right)
 {
-	struct shots_sample *at = s->samples.at;
+	const struct shots_sample *a = left, *b = right;
+
+	return a->seq != b->seq ? (a->seq > b->seq) - (a->seq < b->seq) :
+				  (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static void series_settle(struct shots_series *series)
+{
+	struct shots_sample *at = series->samples.at;
 	uint32_t n = 0;
 
-	list_sort(&s->samples, samples_by_place);
-	for (uint32_t i = 0; i < s->samples.n; i++)
+	list_sort(&series->samples, samples_by_place);
+	for (uint32_t i = 0; i < series->samples.n; i++)
 		if (!n || samples_by_place(&at[n - 1], &at[i]))
 			at[n++] = at[i];
-	s->samples.n = n;
+	series->samples.n = n;
+}
+
+static int ranks_by_number(const void *left, const void *right)
+{
+	const struct shots_rank *a = left, *b = right;
+
+	return (a->row->rank > b->row->rank) - (a->row->rank < b->row->rank);
+}
+
+const struct shots_rank *shots_rank(const struct shots_comm *comm, int64_t rank)
+{
+	const struct local_rank_read row = { .rank = (int32_t)rank };
+	const struct shots_rank key = { .row = &row };
+
+	if (!comm || !comm->ranks.n || rank < 0 || rank > INT32_MAX)
+		return NULL;
+	return bsearch(&key, comm->ranks.at, comm->ranks.n, sizeof(key), ranks_by_number);
+}
+
+static void comm_add_rank(struct shots_comm *comm, const struct shots_rank *rank)
+{
+	if (rank->row->rank != UNKNOWN_I32)
+		*(struct shots_rank *)must(list_append(&comm->ranks)) = *rank;
+}
+
+static void shots_join(struct shots *s, const struct shots_node *node)
+{
+	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
+		const struct comm_ranks_read *row = &node->rows.comms.at[i];
+		struct shots_comm *comm;
+
+		if (row->comm_id == UNKNOWN_U64)
+			continue;
+		comm = shots_comm_add(s, row->comm_id, row->nranks);
+		comm->name = comm->name ?: row->name;
+		for (uint32_t k = 0; k < row->local_ranks.n; k++)
+			comm_add_rank(comm, &(struct shots_rank){ &row->local_ranks.at[k], node,
+								  row->name });
+	}
+}
+
+static int nodes_by_name(const void *a, const void *b)
+{
+	return nodes_order(*(struct shots_node *const *)a, *(struct shots_node *const *)b);
+}
+
+static int comms_by_id(const void *a, const void *b)
+{
+	return comms_order(*(struct shots_comm *const *)a, *(struct shots_comm *const *)b);
+}
+
+static int series_by_func(const void *left, const void *right)
+{
+	const struct shots_series *a = left, *b = right;
+
+	return strcmp(a->func, b->func);
+}
+
+static void comm_settle(struct shots_comm *comm)
+{
+	list_sort(&comm->ranks, ranks_by_number);
+	list_sort(&comm->series, series_by_func);
+	for (uint32_t i = 0; i < comm->series.n; i++)
+		series_settle(&comm->series.at[i]);
+}
+
+void shots_settle(struct shots *s)
+{
+	list_sort(&s->nodes, nodes_by_name);
+	for (uint32_t i = 0; i < s->comms.n; i++)
+		s->comms.at[i]->ranks.n = 0;
+	for (uint32_t i = 0; i < s->nodes.n; i++)
+		shots_join(s, s->nodes.at[i]);
+	list_sort(&s->comms, comms_by_id);
+	for (uint32_t i = 0; i < s->comms.n; i++)
+		comm_settle(s->comms.at[i]);
+}
+
+static void keep_item(void *item)
+{
+	(void)item;
 }
 
 void shots_deinit(struct shots *s)
 {
-	json_decref(s->nodes);
+	tdestroy(s->nodes_by_host, keep_item);
+	tdestroy(s->comms_by_id, keep_item);
+	tdestroy(s->texts, free);
+	for (uint32_t i = 0; i < s->nodes.n; i++)
+		node_free(s->nodes.at[i]);
+	list_deinit(&s->nodes);
+	for (uint32_t i = 0; i < s->comms.n; i++) {
+		struct shots_comm *comm = s->comms.at[i];
+
+		for (uint32_t k = 0; k < comm->series.n; k++)
+			list_deinit(&comm->series.at[k].samples);
+		list_deinit(&comm->series);
+		list_deinit(&comm->ranks);
+		free(comm);
+	}
+	list_deinit(&s->comms);
 	json_decref(s->silent);
-	json_decref(s->texts);
-	list_deinit(&s->samples);
+	pthread_mutex_destroy(&s->lock);
 }

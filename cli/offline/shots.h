@@ -4,59 +4,60 @@
 
 /*
  * Snapshots of one node or many, read from files: of each node the newest counts, but
- * samples are taken from all.  What is large is kept small: thousands fit.
+ * samples are taken from all.  Only what is judged is kept: ten thousand fit.
  */
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "cli/common/cli.h"
 #include "judge/whom.h"
+#include "rows/read.h"
 #include "util/list.h"
 
-/* One rank's time in one operation; the texts are the struct shots'. */
-struct shots_sample {
-	const char *comm;	/* its id and size: "0x...12/8" */
+#define SHOTS_UNKNOWN	((UINT64_C(1) << 40) - 1)
+
+/*
+ * One rank's time in one operation: most of what is kept, hence packed.  What has no room in its
+ * bits is the most that has.
+ */
+struct __attribute__((packed)) shots_sample {
+	uint64_t seq : 38, rank : 20, size_class : 6;
+	uint64_t inside_ns : 40;
+	uint64_t before_ns : 40;	/* in operations of other communicators; SHOTS_UNKNOWN */
+	uint64_t done_us : 48;		/* on its node's clock; 0: not known */
+};
+
+struct shots_samples {
+	LIST(struct shots_sample);
+};
+
+/* One function on a communicator. */
+struct shots_series {
 	const char *func;
-	int64_t seq, rank, bytes, inside_ns;
-	int64_t before_ns;	/* in operations of other communicators before; -1: not known */
-	int64_t done_ns;	/* on its node's clock; 0: not known */
+	struct shots_samples samples;
 };
 
-struct shots {
-	/* The beginning of a time: snapshots later than that are left out; NULL: none is. */
-	const char *until;
-	/* Gets each file that is not; NULL: nobody does. */
-	void (*each)(void *arg, const char *path, const json_t *root);
-	void *each_arg;
-	/* Gets each that is the newest of its node so far; NULL: nobody does. */
-	void (*newest)(void *arg, const char *host, const json_t *root);
-	void *newest_arg;
-	const char *const *members;	/* members that are kept of a file; NULL behind the last */
-	bool wants_samples;
-	json_t *nodes;		/* the part needed of the newest snapshot, by host */
-	json_t *silent;		/* nodes that were asked and have none, and why; NULL: none is */
-	json_t *texts;
-	LIST(struct shots_sample) samples;
-	size_t files, refused, later;
-	size_t denied;		/* refused ones that we may not read */
+struct shots_node;
+
+/* A rank of a communicator, and the node whose file tells of it. */
+struct shots_rank {
+	const struct local_rank_read *row;
+	const struct shots_node *node;
+	const char *comm_name;		/* there; NULL: none */
 };
 
-/* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
-void shots_add(struct shots *s, const char *path);
-/* Add what a node that was asked by that name answered; NULL: nothing, and `why`. */
-void shots_add_answer(struct shots *s, const char *name, const json_t *root, const char *why);
-/* Tells on stderr, behind `option`, why there is no snapshot; returns the exit code for it. */
-enum cli_exit shots_tell_none(const struct shots *s, const char *option);
-void shots_deinit(struct shots *s);
-
-/* One string for all that are equal; it lives as long as `s`. */
-const char *shots_text(struct shots *s, const char *text);
-
-/* The time when it was written, in seconds since 1970; 0: it does not say. */
-double shots_time(const json_t *root);
+/* A communicator of whatever nodes: those with one id and size are one. */
+struct shots_comm {
+	uint64_t id;
+	int32_t nranks;
+	const char *name;		/* NULL: none */
+	LIST(struct shots_series) series;
+	LIST(struct shots_rank) ranks;	/* by rank, once shots_settle() was called */
+};
 
 /* A file's moment. */
 struct shots_clock {
@@ -64,18 +65,68 @@ struct shots_clock {
 	uint64_t mono_ns;	/* the same moment on its node's own clock; UNKNOWN_U64 */
 };
 
-struct shots_clock shots_clock(const json_t *root);
+/* The newest snapshot of a node. */
+struct shots_node {
+	const char *host;
+	const char *written_at;		/* "": it does not say */
+	struct shots_clock clock;
+	struct snapshot_read rows;
+	json_t *findings;		/* an array; NULL: it has none */
+	char *text;			/* the file, for shots_json(); NULL: it is not kept */
+	int64_t moved_ns;		/* to be added to its times where they are shown */
+};
+
+struct shots {
+	/* The beginning of a time: snapshots later than that are left out; NULL: none is. */
+	const char *until;
+	/* Gets each file that is not; NULL: nobody does.  Its text is there. */
+	void (*each)(void *arg, const char *path, const struct shots_node *node);
+	void *each_arg;
+	/* Gets each that is the newest of its node so far, with its peers; NULL: nobody does. */
+	void (*newest)(void *arg, const struct shots_node *node);
+	void *newest_arg;
+	bool keeps_text;	/* of the newest, for shots_json() */
+	bool wants_samples;
+	LIST(struct shots_node *) nodes;	/* by host, once shots_settle() was called */
+	LIST(struct shots_comm *) comms;
+	json_t *silent;		/* nodes that were asked and have none, and why; NULL: none is */
+	size_t files, refused, later;
+	size_t denied;		/* refused ones that we may not read */
+	void *texts, *nodes_by_host, *comms_by_id;	/* trees of tsearch(3) */
+	pthread_mutex_t lock;	/* on all this, while files are read */
+};
+
+/*
+ * Add files, or all *.json and *.json.zst of directories, as many at a time as there are CPUs.
+ * What is none is told on stderr.
+ */
+void shots_add(struct shots *s, const char *const *paths, size_t n);
+/* Add what a node that was asked by that name answered; text NULL: nothing, and `why`. */
+void shots_add_answer(struct shots *s, const char *name, const char *text, const char *why);
+/* Tells on stderr, behind `option`, why there is no snapshot; returns the exit code for it. */
+enum cli_exit shots_tell_none(const struct shots *s, const char *option);
+void shots_init(struct shots *s);
+void shots_deinit(struct shots *s);
+
+/* Join the ranks of all nodes; all is ordered then, and samples are there once.  Again: nothing. */
+void shots_settle(struct shots *s);
+
+/* One string for all that are equal; it lives as long as `s`. */
+const char *shots_text(struct shots *s, const char *text);
+
+/* NULL: there is none. */
+const struct shots_node *shots_node(const struct shots *s, const char *host);
+struct shots_comm *shots_comm(const struct shots *s, uint64_t id, int32_t nranks);
+struct shots_comm *shots_comm_add(struct shots *s, uint64_t id, int32_t nranks);
+const struct shots_rank *shots_rank(const struct shots_comm *comm, int64_t rank);
+
+/* A part of a node's file, with its times moved; a new value, or NULL: it has none. */
+json_t *shots_json(const struct shots_node *node, const struct scan_text *part);
 
 /* A time of the node's own clock, as all files have it; 0: not told. */
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns);
 
-/* A member; UNKNOWN_I32: it has none, or null. */
-int32_t shots_i32(const json_t *row, const char *key);
-
-/* The one that a row with members rank, world_rank, pid and so on is about; it has the texts. */
+/* The one that a row of a finding, with members rank, world_rank, pid and so on, is about. */
 struct whom shots_whom(const json_t *row, const char *host);
-
-/* Ordered by communicator, function, number and rank, each once. */
-void shots_sort(struct shots *s);
 
 #endif

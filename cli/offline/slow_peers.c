@@ -6,30 +6,12 @@
  */
 #include "cli/offline/slow_peers.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
-#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "reader/base/pool.h"
 
 /* ---- rows ---------------------------------------------------------------------------- */
-
-static int32_t peers_number(const json_t *row, const char *key)
-{
-	uint64_t number = member_number(row, key, UNKNOWN_U64);
-
-	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
-}
-
-static uint64_t row_comm(struct shots *s, const json_t *row)
-{
-	char comm[64];
-
-	snprintf(comm, sizeof(comm), "%.20s/%" PRId32, member_text(row, "comm_id", ""),
-		 peers_number(row, "nranks"));
-	return (uintptr_t)shots_text(s, comm);
-}
 
 static uint64_t link_key(const struct slow_link *l, int32_t proxy_pid)
 {
@@ -42,42 +24,38 @@ static uint64_t link_key(const struct slow_link *l, int32_t proxy_pid)
 }
 
 /* The bytes of the transfers whose times are known: each is as large as another. */
-static uint64_t row_timed_bytes(const json_t *row)
+static uint64_t row_timed_bytes(const struct peer_read *row)
 {
-	uint64_t bytes = member_number(row, "bytes", 0), steps = member_number(row, "steps", 0);
-	uint64_t timed = member_number(row, "timed_steps", 0);
-
-	if (!steps || timed > steps)
+	if (row->bytes == UNKNOWN_U64 || !row->steps || row->timed_steps > row->steps ||
+	    row->steps == UNKNOWN_U64)
 		return 0;
-	return timed == steps ? bytes :
-				(uint64_t)((double)bytes * (double)timed / (double)steps);
+	return row->timed_steps == row->steps ? row->bytes : (uint64_t)((double)row->bytes *
+		(double)row->timed_steps / (double)row->steps);
 }
 
-static void window_add(struct shots *s, struct slow_window *w, const char *host, const json_t *row)
+static uint64_t known(uint64_t number)
 {
-	const char *name = member_text(row, "comm_name", NULL);
-	uint64_t window_ns = member_number(row, "window_ns", 0);
+	return number == UNKNOWN_U64 ? 0 : number;
+}
+
+static void window_add(struct shots *s, struct slow_window *w, const char *host,
+		       const struct peer_read *row)
+{
+	uint64_t window_ns = known(row->window_ns);
 	struct slow_link link = {
-		.nranks = peers_number(row, "nranks"), .rank = peers_number(row, "rank"),
-		.peer = peers_number(row, "peer"),
-		.channel = (uint32_t)peers_number(row, "channel"),
-		.host = host,
-		.steps = member_number(row, "timed_steps", 0), .bytes = row_timed_bytes(row),
-		.busy_ns = member_number(row, "busy_ns", 0),
-		.held_ns = member_number(row, "held_ns", 0),
+		.nranks = row->nranks, .rank = row->rank, .peer = row->peer,
+		.channel = (uint32_t)row->channel, .host = host,
+		.steps = known(row->timed_steps), .bytes = row_timed_bytes(row),
+		.busy_ns = known(row->busy_ns), .held_ns = known(row->held_ns),
+		.has_comm_id = true, .comm_id = row->comm_id, .comm_name = row->comm_name,
+		.row = row->rank, .column = row->peer,
 	};
 
-	if (strcmp(member_text(row, "direction", ""), "send") ||
-	    !member_text(row, "comm_id", NULL) || link.rank < 0 ||
-	    link.peer < 0 || !link.bytes)
+	if (!row->direction || strcmp(row->direction, "send") || row->comm_id == UNKNOWN_U64 ||
+	    link.rank < 0 || link.peer < 0 || !link.bytes)
 		return;
-	link.comm = row_comm(s, row);
-	link.link = link_key(&link, peers_number(row, "proxy_pid"));
-	link.has_comm_id = true;
-	link.comm_id = member_hex(row, "comm_id");
-	link.comm_name = name ? shots_text(s, name) : NULL;
-	link.row = link.rank;
-	link.column = link.peer;
+	link.comm = (uintptr_t)shots_comm_add(s, row->comm_id, row->nranks);
+	link.link = link_key(&link, row->proxy_pid);
 	*(struct slow_link *)must(list_append(&w->links)) = link;
 	w->window_ns = window_ns > w->window_ns ? window_ns : w->window_ns;
 }
@@ -92,17 +70,18 @@ static void window_drop(struct slow_window *w, const char *host)
 	w->links.n = kept;
 }
 
-void slow_peers_take(void *arg, const char *host, const json_t *root)
+void slow_peers_take(void *arg, const struct shots_node *node)
 {
 	struct slow_peers *sp = arg;
-	json_t *row;
-	size_t i;
 
-	window_drop(&sp->all, host);
-	window_drop(&sp->lately, host);
-	json_array_foreach(json_object_get(root, "peers"), i, row)
-		window_add(sp->shots, strcmp(member_text(row, "window", ""), "all") ?
-				      &sp->lately : &sp->all, host, row);
+	window_drop(&sp->all, node->host);
+	window_drop(&sp->lately, node->host);
+	for (uint32_t i = 0; i < node->rows.peers.n; i++) {
+		const struct peer_read *row = &node->rows.peers.at[i];
+
+		window_add(sp->shots, row->window && !strcmp(row->window, "all") ?
+				      &sp->all : &sp->lately, node->host, row);
+	}
 }
 
 void slow_peers_deinit(struct slow_peers *sp)

@@ -23,7 +23,7 @@ struct slow_peers {
 };
 
 /* Takes the links of one more node, or of a newer file of it; `arg` is a struct slow_peers. */
-void slow_peers_take(void *arg, const char *host, const json_t *root);
+void slow_peers_take(void *arg, const struct shots_node *node);
 void slow_peers_deinit(struct slow_peers *sp);
 
 /* `lasts`: it was slow before the last minute as well. */

@@ -22,8 +22,9 @@ struct late_joint {
 
 /* One communicator's function. */
 struct series {
-	const struct shots_sample *at;
-	size_t n;
+	const struct shots_comm *comm;
+	const char *func;
+	const struct shots_samples *samples;
 	int32_t nranks;
 	LIST(struct late_joint) joints;
 	LIST(int64_t) ranks;
@@ -35,11 +36,6 @@ struct series {
 	uint32_t *late;			/* places of the late ones */
 	uint64_t inside_ns;
 };
-
-static bool samples_are_series(const struct shots_sample *a, const struct shots_sample *b)
-{
-	return !strcmp(a->comm, b->comm) && !strcmp(a->func, b->func);
-}
 
 static int compare_i64(const void *left, const void *right)
 {
@@ -54,8 +50,8 @@ static void series_find_ranks(struct series *s)
 {
 	uint32_t all;
 
-	for (size_t i = 0; i < s->n; i++)
-		*(int64_t *)must(list_append(&s->ranks)) = s->at[i].rank;
+	for (size_t i = 0; i < s->samples->n; i++)
+		*(int64_t *)must(list_append(&s->ranks)) = s->samples->at[i].rank;
 	list_sort(&s->ranks, compare_i64);
 	all = s->ranks.n;
 	s->ranks.n = 0;
@@ -64,23 +60,18 @@ static void series_find_ranks(struct series *s)
 			*list_must_add(&s->ranks) = s->ranks.at[i];
 }
 
-static unsigned size_class(int64_t bytes)
-{
-	return bytes > 0 ? 63 - (unsigned)__builtin_clzll((uint64_t)bytes) : 0;
-}
-
 /* Keeps those of which the most ranks tell: one that is missing in another may be its last. */
 static void series_find_joints(struct series *s)
 {
 	uint32_t most = 0, all;
 
-	for (size_t i = 0, k; i < s->n; i = k) {
+	for (size_t i = 0, k; i < s->samples->n; i = k) {
 		struct late_joint *j = must(list_append(&s->joints));
 
-		for (k = i; k < s->n && s->at[k].seq == s->at[i].seq;)
+		for (k = i; k < s->samples->n && s->samples->at[k].seq == s->samples->at[i].seq;)
 			k++;
-		*j = (struct late_joint){ .at = &s->at[i], .n = (uint32_t)(k - i),
-					  .size_class = size_class(s->at[i].bytes) };
+		*j = (struct late_joint){ .at = &s->samples->at[i], .n = (uint32_t)(k - i),
+					  .size_class = s->samples->at[i].size_class };
 		most = j->n > most ? j->n : most;
 	}
 	all = s->joints.n;
@@ -93,7 +84,7 @@ static void series_find_joints(struct series *s)
 static void joint_parts(const struct late_joint *j, struct late_part *parts)
 {
 	for (uint32_t i = 0; i < j->n; i++)
-		parts[i] = (struct late_part){ .inside_ns = (uint64_t)j->at[i].inside_ns };
+		parts[i] = (struct late_part){ .inside_ns = j->at[i].inside_ns };
 }
 
 /* ---- what is usual ----------------------------------------------------------------------- */
@@ -163,17 +154,17 @@ static bool sample_is_inherited(const struct late_joint *j, uint32_t i)
 {
 	const struct shots_sample *first = &j->at[j->op.first], *late = &j->at[i];
 
-	if (first->before_ns < 0 || late->before_ns < 0)
+	if (first->before_ns == SHOTS_UNKNOWN || late->before_ns == SHOTS_UNKNOWN)
 		return true;
 	return late->before_ns > first->before_ns &&
-	       late_is_inherited((uint64_t)(late->before_ns - first->before_ns),
-				 j->op.most_ns - (uint64_t)late->inside_ns);
+	       late_is_inherited(late->before_ns - first->before_ns,
+				 j->op.most_ns - late->inside_ns);
 }
 
 /* Is it late in this operation by its own doing? */
 static bool sample_is_own(const struct late_joint *j, uint32_t i)
 {
-	return late_is_worth_following(&j->op, (uint64_t)j->at[i].inside_ns) &&
+	return late_is_worth_following(&j->op, j->at[i].inside_ns) &&
 	       !sample_is_inherited(j, i);
 }
 
@@ -183,7 +174,7 @@ static void joint_add_own(struct series *s, const struct late_joint *j)
 	late_share(s->parts, j->n, &j->op, s->shares, s->values);
 	late_add_judged(&s->window, &j->op);
 	for (uint32_t i = 0; i < j->n; i++) {
-		uint64_t inside_ns = (uint64_t)j->at[i].inside_ns;
+		uint64_t inside_ns = j->at[i].inside_ns;
 		bool handed_on = late_is_worth_following(&j->op, inside_ns) &&
 				 sample_is_inherited(j, i);
 
@@ -214,16 +205,16 @@ static uint64_t series_wall(const struct series *s)
 	const struct shots_sample *from = NULL, *to = NULL;
 	double wall_ns;
 
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->at[i].done_ns <= 0 || s->at[i].rank != s->ranks.at[0])
+	for (size_t i = 0; i < s->samples->n; i++) {
+		if (!s->samples->at[i].done_us || s->samples->at[i].rank != s->ranks.at[0])
 			continue;
-		from = from ? from : &s->at[i];
-		to = &s->at[i];
+		from = from ? from : &s->samples->at[i];
+		to = &s->samples->at[i];
 	}
-	if (!from || to->seq == from->seq || to->done_ns <= from->done_ns)
+	if (!from || to->seq == from->seq || to->done_us <= from->done_us)
 		return 0;
-	wall_ns = (double)(to->done_ns - from->done_ns) / (double)(to->seq - from->seq) *
-		  s->joints.n;
+	wall_ns = 1e3 * (double)(to->done_us - from->done_us) /
+		  (double)(to->seq - from->seq) * s->joints.n;
 	return wall_ns < 1e18 ? (uint64_t)wall_ns : 0;
 }
 
@@ -236,8 +227,9 @@ static void series_tell(const struct series *s, const struct late_view *v, uint3
 	const struct late_tally *t = &v->tally[i];
 	double times = late_times(v, i);
 	struct offline_straggler l = {
-		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
-		.c = { .verdict = late_how_often(times, w->ops), .func = s->at->func,
+		.comm = s->comm, .samples = s->samples, .rank = s->ranks.at[i],
+		.inside_ns = s->inside_ns,
+		.c = { .verdict = late_how_often(times, w->ops), .func = s->func,
 		       .nranks = s->nranks, .seen = s->ranks.n, .here = "these nodes",
 		       .who.rank = (int32_t)s->ranks.at[i],
 		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
@@ -294,16 +286,16 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 
 void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *arg)
 {
-	for (size_t i = 0, k; i < s->samples.n; i = k) {
-		const struct shots_sample *first = &s->samples.at[i];
-		struct series series = {
-			.at = first,
-			.nranks = (int32_t)strtol(strchr(first->comm, '/') + 1, NULL, 10),
-		};
+	for (uint32_t i = 0; i < s->comms.n; i++) {
+		const struct shots_comm *comm = s->comms.at[i];
 
-		for (k = i; k < s->samples.n && samples_are_series(first, &s->samples.at[k]);)
-			k++;
-		series.n = k - i;
-		series_look(&series, found, arg);
+		for (uint32_t k = 0; k < comm->series.n; k++) {
+			struct series series = {
+				.comm = comm, .func = comm->series.at[k].func,
+				.samples = &comm->series.at[k].samples, .nranks = comm->nranks,
+			};
+
+			series_look(&series, found, arg);
+		}
 	}
 }

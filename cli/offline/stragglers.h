@@ -8,7 +8,8 @@
 #include "judge/late.h"
 
 struct offline_straggler {
-	const char *comm;	/* its id and size, as in struct shots_sample */
+	const struct shots_comm *comm;
+	const struct shots_samples *samples;	/* those of its function */
 	int64_t rank;
 	uint64_t inside_ns;	/* time inside of the median other, in all operations */
 	struct late_case c;	/* what samples tell of it */
@@ -18,7 +19,7 @@ typedef void stragglers_found_fn(const struct offline_straggler *l, void *arg);
 
 /*
  * One for each communicator and function in which one rank is over the limits of late.h.
- * `samples` are sorted.
+ * `s` is settled.
  */
 void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *arg);
 

@@ -8,7 +8,7 @@ ROOMS="include/nci include/nccl shmring plugin reader judge tables rows ncclinsp
 cd "$TOP" || exit 1
 
 compiles() {
-	"${CC:-gcc}" -Iinclude -I. -I"$B/nccl" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
+	"${CC:-gcc}" -Iinclude -I. -I"$B" -I"$B/nccl" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
 		$(pkg-config --cflags jansson liburing check) \
 		-fsyntax-only -x c - <<<"#include \"$1\""
 }
