@@ -132,6 +132,32 @@ static void read_json(struct scan *s, struct scan_text *text)
 		*text = (struct scan_text){ from, (size_t)(s->at - from) };
 }
 
+/* ---- lists -------------------------------------------------------------------- */
+
+/* As a LIST() of anything is. */
+struct read_list {
+	void *at;
+	uint32_t n, room;
+};
+
+static void list_read_deinit(const struct read_table *of, struct read_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		read_row_deinit(of, (char *)list->at + i * of->bytes);
+	list_deinit(list);
+}
+
+/* Room that is not needed goes back: rows of many nodes stay. */
+static void list_read_trim(struct read_list *list, size_t bytes)
+{
+	void *at = list->n ? realloc(list->at, list->n * bytes) : NULL;
+
+	if (!at)
+		return;
+	list->at = at;
+	list->room = list->n;
+}
+
 static void read_map(struct reader_of_rows *r, struct read_numbers *map)
 {
 	struct scan *s = &r->scan;
@@ -152,6 +178,7 @@ static void read_map(struct reader_of_rows *r, struct read_numbers *map)
 		}
 		*to = (struct read_number){ name, read_number(s) };
 	}
+	list_read_trim((struct read_list *)map, sizeof(*map->at));
 }
 
 /* ---- objects ----------------------------------------------------------------------------- */
@@ -207,30 +234,6 @@ static bool read_members(struct reader_of_rows *r, const struct read_table *tabl
 			scan_skip(s);
 	}
 	return !s->error;
-}
-
-/* As a LIST() of anything is. */
-struct read_list {
-	void *at;
-	uint32_t n, room;
-};
-
-static void list_read_deinit(const struct read_table *of, struct read_list *list)
-{
-	for (uint32_t i = 0; i < list->n; i++)
-		read_row_deinit(of, (char *)list->at + i * of->bytes);
-	list_deinit(list);
-}
-
-/* Room that is not needed goes back: rows of many nodes stay. */
-static void list_read_trim(struct read_list *list, size_t bytes)
-{
-	void *at = list->n ? realloc(list->at, list->n * bytes) : NULL;
-
-	if (!at)
-		return;
-	list->at = at;
-	list->room = list->n;
 }
 
 static void read_list(struct reader_of_rows *r, const struct read_table *of,
@@ -292,6 +295,13 @@ bool read_row(struct reader_of_rows *r, const struct read_table *table, void *ro
 {
 	row_clear(table, row);
 	return read_members(r, table, row);
+}
+
+void read_row_trim(const struct read_table *table, void *row)
+{
+	for (const struct read_field *f = table->fields; f->name; f++)
+		if (f->kind == READ_LIST)
+			list_read_trim((void *)((char *)row + f->offset), f->of->bytes);
 }
 
 void read_row_deinit(const struct read_table *table, void *row)

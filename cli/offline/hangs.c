@@ -17,6 +17,8 @@
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
 #define PROVEN_NS UINT64_C(2000000000)	/* what is proven needs no limit, but two looks */
 #define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
+#define YOUNG_NS UINT64_C(1000000000)	/* what stands still for less nobody looks at */
+#define PROCESSES_MOST 1024		/* of a node that is looked at process by process */
 
 /* A rank by what rows in flight name it by. */
 struct hang_name {
@@ -198,6 +200,131 @@ static void add_node(struct hangs *h, const struct shots_node *node)
 		add_suspicion(h, finding);
 }
 
+/* ---- where nothing can hang ------------------------------------------------------------- */
+
+static bool row_is_old(const struct inflight_read *row)
+{
+	return row->age_ns != UNKNOWN_U64 &&
+	       (row->age_ns > YOUNG_NS || row->age_ns > row->limit_ns / 2);
+}
+
+/* Has the process posted nothing for a while, on any communicator? */
+static bool process_is_quiet(const struct shots_node *node, int32_t pid)
+{
+	uint64_t last_ns = 0;
+	bool has_ranks = false;
+
+	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
+		const struct comm_ranks_read *comm = &node->rows.comms.at[i];
+
+		for (uint32_t k = 0; k < comm->local_ranks.n; k++) {
+			const struct local_rank_read *rank = &comm->local_ranks.at[k];
+
+			if (rank->pid != pid || rank->left)
+				continue;
+			has_ranks = true;
+			if (rank->last_op_mono_ns != UNKNOWN_U64 && rank->last_op_mono_ns > last_ns)
+				last_ns = rank->last_op_mono_ns;
+		}
+	}
+	return has_ranks && last_ns + YOUNG_NS < node->clock.mono_ns;
+}
+
+static bool node_may_hang(const struct shots_node *node)
+{
+	if (node->rows.processes.n > PROCESSES_MOST)
+		return true;
+	for (uint32_t i = 0; i < node->rows.inflight.n; i++)
+		if (row_is_old(&node->rows.inflight.at[i]))
+			return true;
+	for (uint32_t i = 0; i < node->rows.processes.n; i++)
+		if (process_is_quiet(node, node->rows.processes.at[i].pid))
+			return true;
+	return false;
+}
+
+static bool call_is_same(const struct call_read *a, const struct call_read *b)
+{
+	return a->func == b->func && a->count == b->count && a->datatype == b->datatype &&
+	       a->root == b->root;
+}
+
+static bool ranks_agree(const struct local_rank_read *a, const struct local_rank_read *b)
+{
+	bool agree = a->calls == b->calls && a->last_seq.n == b->last_seq.n &&
+		     a->newest_calls.n == b->newest_calls.n;
+
+	for (uint32_t i = 0; agree && i < a->last_seq.n; i++)
+		agree = a->last_seq.at[i].name == b->last_seq.at[i].name &&
+			a->last_seq.at[i].number == b->last_seq.at[i].number;
+	for (uint32_t i = 0; agree && i < a->newest_calls.n; i++)
+		agree = call_is_same(&a->newest_calls.at[i], &b->newest_calls.at[i]);
+	return agree;
+}
+
+/* Does nobody post anything, after ranks have posted different things? */
+static bool comm_may_hang(const struct shots_comm *comm)
+{
+	uint64_t last_ns = 0, seen_ns = UINT64_MAX;
+	bool agree = true;
+
+	for (uint32_t i = 0; i < comm->ranks.n; i++) {
+		const struct shots_rank *rank = &comm->ranks.at[i];
+		const struct shots_clock *clock = &rank->node->clock;
+		uint64_t at_ns = shots_clock_at(clock, rank->row->last_op_mono_ns);
+
+		last_ns = at_ns > last_ns ? at_ns : last_ns;
+		seen_ns = clock->written_ns < seen_ns ? clock->written_ns : seen_ns;
+		agree = agree && ranks_agree(rank->row, comm->ranks.at[0].row);
+	}
+	return !agree && last_ns + YOUNG_NS < seen_ns;
+}
+
+/*
+ * The rows that are judged are large: of ten thousand nodes they are only made where something on
+ * one of them has stood still for long enough to be looked at.
+ */
+static bool hangs_may_be(const struct shots *s)
+{
+	for (uint32_t i = 0; i < s->nodes.n; i++)
+		if (node_may_hang(s->nodes.at[i]))
+			return true;
+	for (uint32_t i = 0; i < s->comms.n; i++)
+		if (comm_may_hang(s->comms.at[i]))
+			return true;
+	return false;
+}
+
+/* Calls are compared on communicators where nobody has posted anything for a while. */
+static void ranks_drop_calls(struct comm_ranks_read *comm, uint64_t written_ns)
+{
+	for (uint32_t i = 0; i < comm->local_ranks.n; i++) {
+		struct local_rank_read *rank = &comm->local_ranks.at[i];
+
+		if (rank->last_op_mono_ns == UNKNOWN_U64 || written_ns == UNKNOWN_U64 ||
+		    rank->last_op_mono_ns + YOUNG_NS < written_ns)
+			continue;
+		list_deinit(&rank->newest_calls);
+		rank->calls = UNKNOWN_U64;
+	}
+}
+
+void hangs_trim(struct snapshot_read *rows)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < rows->comms.n; i++)
+		ranks_drop_calls(&rows->comms.at[i], rows->written_mono_ns);
+	for (uint32_t i = 0; i < rows->inflight.n; i++)
+		if (row_is_old(&rows->inflight.at[i]))
+			return;
+	for (uint32_t i = 0; i < rows->inflight.n; i++)
+		if (is_op(&rows->inflight.at[i]))
+			rows->inflight.at[kept++] = rows->inflight.at[i];
+	rows->inflight.n = kept;
+	read_row_trim(&snapshot_reads, rows);
+}
+
 /* ---- judgement ------------------------------------------------------------------------- */
 
 static uint64_t group_limit(const struct hang *h, const struct hang_group *g)
@@ -349,9 +476,11 @@ static void see_all(struct hang *h)
 
 void hangs_find(struct shots *s, hangs_found_fn *found, void *arg)
 {
-	struct hangs h = { .shots = s, .suspects = json_object(),
-			   .hang = { .nodes = s->nodes.n } };
+	struct hangs h = { .shots = s, .hang = { .nodes = s->nodes.n } };
 
+	if (!hangs_may_be(s))
+		return;
+	h.suspects = json_object();
 	add_ranks(&h);
 	for (uint32_t i = 0; i < s->nodes.n; i++)
 		add_node(&h, s->nodes.at[i]);

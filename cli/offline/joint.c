@@ -31,6 +31,7 @@ struct told {
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
 	json_t *slow;	/* the rows of slow links */
+	json_t *elsewhere; /* by comm_id: some node has found that its ranks wait for another's */
 	json_t *hung;	/* by comm_id: an operation of it hangs, and has its rows */
 };
 
@@ -206,21 +207,6 @@ static const json_t *told_own_finding(const struct told *t, const struct shots_r
 	return NULL;
 }
 
-/* Has some node found that its ranks of the communicator wait for one elsewhere? */
-static bool told_elsewhere(const struct told *t, const struct shots_comm *comm)
-{
-	json_t *f;
-	size_t i;
-
-	for (uint32_t n = 0; n < t->shots->nodes.n; n++)
-		json_array_foreach(t->shots->nodes.at[n]->findings, i, f)
-			if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
-			    json_is_true(json_object_get(f, "active")) &&
-			    row_is_of_comm(f, comm))
-				return true;
-	return false;
-}
-
 /* The time over which that rank's samples lie, on its node's clock. */
 static uint64_t late_span(const struct offline_straggler *l)
 {
@@ -244,8 +230,10 @@ static uint64_t late_span(const struct offline_straggler *l)
 static bool late_has_lasted(const struct told *t, const struct offline_straggler *l,
 			    const struct shots_rank *rank)
 {
+	char id[ID];
+
 	return late_span(l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
-	       told_elsewhere(t, l->comm);
+	       json_object_get(t->elsewhere, id_text(l->comm->id, id));
 }
 
 /* Ranks of the communicator that are of one process. */
@@ -696,6 +684,14 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 	json_decref(row);
 }
 
+static void told_take_elsewhere(struct told *t, const struct shots_node *node, const json_t *f)
+{
+	(void)node;
+	if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
+	    json_is_true(json_object_get(f, "active")))
+		json_object_set_new(t->elsewhere, member_text(f, "comm_id", ""), json_true());
+}
+
 /* ---- from outside ------------------------------------------------------------------------ */
 
 typedef void told_finding_fn(struct told *t, const struct shots_node *node,
@@ -717,6 +713,7 @@ static void told_all(struct told *t)
 	json_t *value;
 	size_t i;
 
+	told_each_finding(t, told_take_elsewhere);
 	hangs_find(t->shots, tell_hang, t);
 	deaths_find(t->shots, tell_death, t);
 	stragglers_find(t->shots, told_late, t);
@@ -736,21 +733,30 @@ json_t *joint_verdicts(struct joint *joint)
 {
 	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
 			  .rows = json_array(), .late = json_object(), .slow = json_array(),
-			  .hung = json_object() };
+			  .elsewhere = json_object(), .hung = json_object() };
 
 	shots_settle(&joint->shots);
 	told_all(&t);
 	json_decref(t.late);
 	json_decref(t.slow);
+	json_decref(t.elsewhere);
 	json_decref(t.hung);
 	return t.rows;
+}
+
+static void joint_take(void *arg, struct shots_node *node, bool is_first)
+{
+	struct joint *joint = arg;
+
+	slow_peers_take(&joint->slow_peers, node, is_first);
+	hangs_trim(&node->rows);
 }
 
 void joint_init(struct joint *joint)
 {
 	*joint = (struct joint){
-		.shots = { .wants_samples = true, .newest = slow_peers_take,
-			   .newest_arg = &joint->slow_peers },
+		.shots = { .wants_samples = true, .newest = joint_take,
+			   .newest_arg = joint },
 		.slow_peers = { .shots = &joint->shots },
 	};
 	shots_init(&joint->shots);

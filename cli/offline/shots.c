@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <search.h>
 #include <stdatomic.h>
@@ -28,6 +29,7 @@
 #define FORMAT	  "ncclinsp-snapshot"
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
+#define KEEPS	  (8 << 20)	/* bytes of memory for the next file */
 #define READERS	  16		/* files at a time */
 #define CACHED	  256		/* texts that a reader knows without asking; a power of two */
 
@@ -226,14 +228,17 @@ struct shots_comm *shots_comm_add(struct shots *s, uint64_t id, int32_t nranks)
 
 static struct shots_series *series_add(struct shots_comm *comm, const char *func)
 {
-	struct shots_series *series;
+	struct shots_series **place = &comm->series;
 
-	for (uint32_t i = 0; i < comm->series.n; i++)
-		if (comm->series.at[i].func == func)
-			return &comm->series.at[i];
-	series = must(list_append(&comm->series));
-	*series = (struct shots_series){ .func = func };
-	return series;
+	while (*place && strcmp((*place)->func, func) < 0)
+		place = &(*place)->next;
+	if (!*place || (*place)->func != func) {
+		struct shots_series *series = must(calloc(1, sizeof(*series)));
+
+		*series = (struct shots_series){ .next = *place, .func = func };
+		*place = series;
+	}
+	return *place;
 }
 
 static uint64_t number_cut(uint64_t number, unsigned bits)
@@ -349,7 +354,7 @@ static void shots_keep_node(struct shots *s, struct shots_node *node)
 		return;
 	}
 	if (s->newest)
-		s->newest(s->newest_arg, node);
+		s->newest(s->newest_arg, node, !old);
 	node_trim(s, node);
 	if (old) {
 		struct shots_node was = *old;
@@ -497,6 +502,9 @@ void shots_add(struct shots *s, const char *const *paths, size_t n)
 	struct files f = { .shots = s };
 	pthread_t threads[READERS];
 
+	/* Asking the kernel for each file's memory anew would cost as much as reading it. */
+	mallopt(M_MMAP_THRESHOLD, KEEPS);
+	mallopt(M_TRIM_THRESHOLD, KEEPS);
 	for (size_t i = 0; i < n; i++)
 		files_add(&f, paths[i]);
 	while (started + 1 < most && started + 1 < f.paths.n &&
@@ -562,8 +570,11 @@ const struct shots_rank *shots_rank(const struct shots_comm *comm, int64_t rank)
 
 static void comm_add_rank(struct shots_comm *comm, const struct shots_rank *rank)
 {
-	if (rank->row->rank != UNKNOWN_I32)
-		*(struct shots_rank *)must(list_append(&comm->ranks)) = *rank;
+	if (rank->row->rank == UNKNOWN_I32)
+		return;
+	if (!comm->ranks.room && comm->nranks > 0 && comm->nranks < 16)
+		must(list_init(&comm->ranks, (uint32_t)comm->nranks) ? NULL : comm);
+	*(struct shots_rank *)must(list_append(&comm->ranks)) = *rank;
 }
 
 static void shots_join(struct shots *s, const struct shots_node *node)
@@ -592,19 +603,11 @@ static int comms_by_id(const void *a, const void *b)
 	return comms_order(*(struct shots_comm *const *)a, *(struct shots_comm *const *)b);
 }
 
-static int series_by_func(const void *left, const void *right)
-{
-	const struct shots_series *a = left, *b = right;
-
-	return strcmp(a->func, b->func);
-}
-
 static void comm_settle(struct shots_comm *comm)
 {
 	list_sort(&comm->ranks, ranks_by_number);
-	list_sort(&comm->series, series_by_func);
-	for (uint32_t i = 0; i < comm->series.n; i++)
-		series_settle(&comm->series.at[i]);
+	for (struct shots_series *series = comm->series; series; series = series->next)
+		series_settle(series);
 }
 
 void shots_settle(struct shots *s)
@@ -635,9 +638,11 @@ void shots_deinit(struct shots *s)
 	for (uint32_t i = 0; i < s->comms.n; i++) {
 		struct shots_comm *comm = s->comms.at[i];
 
-		for (uint32_t k = 0; k < comm->series.n; k++)
-			list_deinit(&comm->series.at[k].samples);
-		list_deinit(&comm->series);
+		for (struct shots_series *series = comm->series, *next; series; series = next) {
+			next = series->next;
+			list_deinit(&series->samples);
+			free(series);
+		}
 		list_deinit(&comm->ranks);
 		free(comm);
 	}

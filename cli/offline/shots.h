@@ -37,6 +37,7 @@ struct shots_samples {
 
 /* One function on a communicator. */
 struct shots_series {
+	struct shots_series *next;	/* of that communicator; NULL: the last */
 	const char *func;
 	struct shots_samples samples;
 };
@@ -55,7 +56,7 @@ struct shots_comm {
 	uint64_t id;
 	int32_t nranks;
 	const char *name;		/* NULL: none */
-	LIST(struct shots_series) series;
+	struct shots_series *series;
 	LIST(struct shots_rank) ranks;	/* by rank, once shots_settle() was called */
 };
 
@@ -82,8 +83,8 @@ struct shots {
 	/* Gets each file that is not; NULL: nobody does.  Its text is there. */
 	void (*each)(void *arg, const char *path, const struct shots_node *node);
 	void *each_arg;
-	/* Gets each that is the newest of its node so far, with its peers; NULL: nobody does. */
-	void (*newest)(void *arg, const struct shots_node *node);
+	/* Gets each that is the newest of its node so far, and may shorten it; NULL: nobody. */
+	void (*newest)(void *arg, struct shots_node *node, bool is_first);
 	void *newest_arg;
 	bool keeps_text;	/* of the newest, for shots_json() */
 	bool wants_samples;

@@ -70,12 +70,12 @@ static void window_drop(struct slow_window *w, const char *host)
 	w->links.n = kept;
 }
 
-void slow_peers_take(void *arg, const struct shots_node *node)
+void slow_peers_take(struct slow_peers *sp, const struct shots_node *node, bool is_first)
 {
-	struct slow_peers *sp = arg;
-
-	window_drop(&sp->all, node->host);
-	window_drop(&sp->lately, node->host);
+	if (!is_first) {
+		window_drop(&sp->all, node->host);
+		window_drop(&sp->lately, node->host);
+	}
 	for (uint32_t i = 0; i < node->rows.peers.n; i++) {
 		const struct peer_read *row = &node->rows.peers.at[i];
 

@@ -22,8 +22,8 @@ struct slow_peers {
 	struct slow_window all, lately;	/* all the time; the last minute */
 };
 
-/* Takes the links of one more node, or of a newer file of it; `arg` is a struct slow_peers. */
-void slow_peers_take(void *arg, const struct shots_node *node);
+/* Takes the links of one more node, or of a newer file of it. */
+void slow_peers_take(struct slow_peers *sp, const struct shots_node *node, bool is_first);
 void slow_peers_deinit(struct slow_peers *sp);
 
 /* `lasts`: it was slow before the last minute as well. */

@@ -289,11 +289,9 @@ void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *ar
 	for (uint32_t i = 0; i < s->comms.n; i++) {
 		const struct shots_comm *comm = s->comms.at[i];
 
-		for (uint32_t k = 0; k < comm->series.n; k++) {
-			struct series series = {
-				.comm = comm, .func = comm->series.at[k].func,
-				.samples = &comm->series.at[k].samples, .nranks = comm->nranks,
-			};
+		for (const struct shots_series *at = comm->series; at; at = at->next) {
+			struct series series = { .comm = comm, .func = at->func,
+						 .samples = &at->samples, .nranks = comm->nranks };
 
 			series_look(&series, found, arg);
 		}
