@@ -76,6 +76,21 @@ jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
 check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv --no-header "$T/found.json"
 
+# Four ranks: in each operation rank LATE (of the operation $i) comes 5 ms late; in every twentieth another one stops
+# for 490 ms.
+stops() {
+	jq -nc '[range(64) as $i | ('"$1"') as $late | (if $i % 20 == 7 then [0, 1, 3][($i / 20 | floor) % 3] else null end) as $stops |
+		range(4) | {comm_id: "0x00000000000000aa", nranks: 4, rank: ., func: "AllReduce", seq: $i, bytes: 4194304,
+			done_mono_ns: (5e11 + $i * 1e8), before_ns: 0, inside_ns: ((if $stops then 491000000 else 6000000 end) +
+				($i * 7 + . * 13) % 11 * 1000 - if . == $stops then 490000000 elif . == $late then 5000000 else 0 end)}] |
+		{format: "ncclinsp-snapshot", format_version: 1, status: {host: "a"}, written_at: "2026-11-23T16:00:00.000000000Z",
+			written_mono_ns: 1e12, comms: [], samples: (map(.done_mono_ns |= floor))}' >"$T/stops.json"
+	verdict "$2" "$T/stops.json"
+}
+check "who is late 5 ms of each operation is named, though a few of 490 ms stand beside" stops 2 \
+	'[.verdicts[] | [.verdict, .rank, .last, .ops]] == [["STRAGGLER", 2, 61, 61]]'
+check "... and nobody where others are by turns" stops '$i * 7 % 4' '.verdicts == []'
+
 # ---- the tables of the live commands --------------------------------------------------
 check "the tables of the live commands are made from files" \
 	eval 'for what in ps comms ranks ops peers inflight; do
@@ -275,6 +290,7 @@ fi
 head -c 3000 "$SNAP" >"$T/half.json"
 echo '{}' >"$T/other.json"
 check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$T/found.json"
+check "... with the place" exits 10 'half.json: no snapshot of ncclinspd: byte 3000: the text ends early' "$I" report "$T/half.json" "$T/found.json"
 check "... nothing else: that is no answer" exits 4 'no snapshot is there' "$I" report "$T/other.json"
 check "without a path that is said" exits 2 'needs files' "$I" report
 done_testing
