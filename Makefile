@@ -13,7 +13,7 @@
 #   make check-upgrade  with jobs, daemons and command lines of older versions, built from
 #                   their commits (FROM="...": which)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
-#   make check-report     a hundred nodes' snapshots, in time and memory
+#   make bench-report  what it costs to judge the snapshots of up to ten thousand nodes
 #   make check-prometheus  a real Prometheus collects for minutes
 #   make bench-fleet  what /metrics of a thousand nodes costs
 #   make check-nodes      a job of 32 nodes, explained from one place in three ways
@@ -617,11 +617,12 @@ check-control: deps
 	@LONG=1 B=$(abspath $(B)) tests/system/test_switches.sh
 
 # ---- many nodes' snapshots -------------------------------------------------------------
-# In `make check` a hundred small ones; here whole ones, and how long they take.
-.PHONY: check-report
-check-report: deps
+# In `make check` a hundred small ones; here whole ones, and what they cost.
+.PHONY: bench-report
+bench-report: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_report.sh
+	@NODES="100 1000 10000" B=$(abspath $(B)) tests/fleet/report.sh
 
 # ---- traces, read by Perfetto ------------------------------------------------------------
 # In `make check` they are checked by rules of our own; here by what people will look at them
