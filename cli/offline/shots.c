@@ -30,6 +30,7 @@
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
 #define KEEPS	  (8 << 20)	/* bytes of memory for the next file */
+#define SMALL	  4096		/* samples of a series; the room of more is not touched */
 #define READERS	  16		/* files at a time */
 #define CACHED	  256		/* texts that a reader knows without asking; a power of two */
 
@@ -253,6 +254,20 @@ static unsigned size_class(uint64_t bytes)
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 
+/* Most series are those of a node or two, and nobody adds to them again. */
+static void series_trim(struct shots_series *series)
+{
+	struct shots_sample *at;
+
+	if (series->samples.n > SMALL)
+		return;
+	at = realloc(series->samples.at, series->samples.n * sizeof(*at));
+	if (!at)
+		return;
+	series->samples.at = at;
+	series->samples.room = series->samples.n;
+}
+
 static void series_add_sample(struct shots_series *series, const struct sample_read *row)
 {
 	struct shots_sample *sample = must(list_append(&series->samples));
@@ -265,6 +280,12 @@ static void series_add_sample(struct shots_series *series, const struct sample_r
 		.done_us = row->done_mono_ns == UNKNOWN_U64 ? 0 :
 			   number_cut(row->done_mono_ns / 1000, 48),
 	};
+}
+
+static void comm_trim(struct shots_comm *comm)
+{
+	for (struct shots_series *at = comm ? comm->series : NULL; at; at = at->next)
+		series_trim(at);
 }
 
 static void shots_add_samples(struct shots *s, const struct shots_node *node)
@@ -285,6 +306,9 @@ static void shots_add_samples(struct shots *s, const struct shots_node *node)
 		last = row;
 		series_add_sample(series, row);
 	}
+	for (uint32_t i = 0; s->wants_samples && i < node->rows.comms.n; i++)
+		comm_trim(shots_comm(s, node->rows.comms.at[i].comm_id,
+				     node->rows.comms.at[i].nranks));
 }
 
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)

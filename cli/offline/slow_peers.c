@@ -185,13 +185,14 @@ void slow_peers_find(struct slow_peers *sp, slow_peers_found_fn *found, void *ar
 {
 	const struct slow_window nothing = { .window_ns = 0 };
 	struct slow_list list = { .n = 0 };
-	struct slow_window minute, before;
+	struct slow_window minute, before = { .window_ns = 0 };
 
 	list_sort(&sp->all.links, slow_links_by_link);
 	list_sort(&sp->lately.links, slow_links_by_link);
 	minute = window_since(&sp->lately, &nothing);
-	before = window_since(&sp->all, &sp->lately);
 	window_judge(&minute, &list);
+	if (list.n)
+		before = window_since(&sp->all, &sp->lately);
 	for (uint32_t i = 0; i < list.n; i++)
 		found(&list.at[i], window_has(&before, &list.at[i]), arg);
 	list_deinit(&list);
