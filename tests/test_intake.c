@@ -60,6 +60,12 @@ START_TEST(texts_and_names_do_nothing_to_a_terminal)
 			 "x????y");
 	ck_assert_str_eq(json_string_value(json_object_get(root, "gr\u00fc\u00df")), "\u65e5");
 	json_decref(root);
+	root = take("[\"a\x7f" "b\", \"c\xe2\x80\xae" "d\", \"1e300 00000000000000000000\"]");
+	ck_assert_str_eq(json_string_value(json_array_get(root, 0)), "a?b");
+	ck_assert_str_eq(json_string_value(json_array_get(root, 1)), "c???d");
+	ck_assert_str_eq(json_string_value(json_array_get(root, 2)),
+			 "1e300 00000000000000000000");
+	json_decref(root);
 }
 END_TEST
 
