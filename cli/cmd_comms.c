@@ -3,6 +3,8 @@
 #include "cli/common/listing.h"
 #include "schema/fields.h"
 
+#define COMM_PLACE " "	/* key of a row: which of the answer's communicators it is of */
+
 static const struct column columns[] = {
 #include "schema/comms_columns.h"
 };
@@ -38,6 +40,7 @@ static json_t *comms_reshape(const json_t *comms)
 
 			json_object_del(row, "local_ranks");
 			json_object_set(row, LISTING_SOURCE, rank);
+			json_object_set_new(row, COMM_PLACE, json_integer((json_int_t)i));
 			json_object_update(row, rank);
 			json_object_set_new(row, "last",
 					    comm_last_seq(json_object_get(rank, "last_seq")));
@@ -45,19 +48,6 @@ static json_t *comms_reshape(const json_t *comms)
 		}
 	}
 	return rows;
-}
-
-/* The communicator that a rank is of: which of the answer's. */
-static size_t comms_index(const json_t *comms, const json_t *member)
-{
-	json_t *comm, *rank;
-	size_t i, k;
-
-	json_array_foreach((json_t *)comms, i, comm)
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (rank == member)
-				return i;
-	return i;
 }
 
 /*
@@ -73,7 +63,7 @@ static json_t *comms_nest(const json_t *comms, const json_t *kept)
 		json_array_append_new(copies, json_null());
 	json_array_foreach((json_t *)kept, i, row) {
 		json_t *rank = json_object_get(row, LISTING_SOURCE);
-		size_t at = comms_index(comms, rank);
+		size_t at = (size_t)json_integer_value(json_object_get(row, COMM_PLACE));
 		json_t *copy = json_array_get(copies, at);
 
 		if (json_is_null(copy)) {

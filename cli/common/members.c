@@ -9,6 +9,8 @@
 
 #include "cli/table/report.h"
 
+#define NAME 160
+
 bool members_asked(const struct cli *cli)
 {
 	return cli->uid != CLI_ANY || cli->job || cli->gpu;
@@ -31,42 +33,79 @@ static json_t *new_member(const json_t *process)
 	return member;
 }
 
-static void add_ranks(json_t *members, const json_t *process, const json_t *comms)
+/* ---- by key: a node has thousands of members, and a table thousands of rows ------------- */
+
+/* The list of those that have this value there, by which a row finds them. */
+static void list_name(char name[NAME], const char *path, const json_t *value)
 {
-	const json_t *pid = report_get(process, "pid");
-	json_t *comm, *rank;
-	size_t i, k;
+	if (json_is_integer(value))
+		snprintf(name, NAME, "%s %" JSON_INTEGER_FORMAT, path, json_integer_value(value));
+	else
+		snprintf(name, NAME, "%s %s", path, json_string_value(value) ?: "");
+}
 
-	json_array_foreach((json_t *)comms, i, comm) {
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
-			json_t *member;
+static json_t *list_of(const json_t *lists, const char *path, const json_t *value)
+{
+	char name[NAME];
 
-			if (!json_equal(pid, report_get(rank, "pid")))
-				continue;
-			member = new_member(process);
-			take(member, "comm_id", comm, "comm_id");
-			take(member, "comm_name", comm, "name");
-			take(member, "nranks", comm, "nranks");
-			take(member, "rank", rank, "rank");
-			take(member, "gpu_uuid", rank, "gpu_uuid");
-			take(member, "pci_bus_id", rank, "pci_bus_id");
-			json_array_append_new(members, member);
-		}
+	list_name(name, path, value);
+	return json_object_get(lists, name);
+}
+
+static void list_append(json_t *lists, const char *path, const json_t *value, json_t *item)
+{
+	json_t *list = list_of(lists, path, value);
+	char name[NAME];
+
+	if (!list) {
+		list_name(name, path, value);
+		json_object_set_new_nocheck(lists, name, list = json_array());
+	}
+	json_array_append(list, item);
+}
+
+/* Takes the member over. */
+static void members_add(json_t *members, json_t *member)
+{
+	list_append(members, "", NULL, member);
+	list_append(members, "comm_id", report_get(member, "comm_id"), member);
+	list_append(members, "pid", report_get(member, "pid"), member);
+	json_decref(member);
+}
+
+static void add_rank(json_t *members, const json_t *by_pid, const json_t *comm,
+		     const json_t *rank)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(list_of(by_pid, "pid", report_get(rank, "pid")), i, process) {
+		json_t *member = new_member(process);
+
+		take(member, "comm_id", comm, "comm_id");
+		take(member, "comm_name", comm, "name");
+		take(member, "nranks", comm, "nranks");
+		take(member, "rank", rank, "rank");
+		take(member, "gpu_uuid", rank, "gpu_uuid");
+		take(member, "pci_bus_id", rank, "pci_bus_id");
+		members_add(members, member);
 	}
 }
 
 json_t *members_join(const json_t *processes, const json_t *comms)
 {
-	json_t *members = json_array(), *process;
-	size_t i;
+	json_t *members = json_object(), *by_pid = json_object(), *process, *comm, *rank;
+	size_t i, k;
 
-	json_array_foreach((json_t *)processes, i, process) {
-		size_t before = json_array_size(members);
-
-		add_ranks(members, process, comms);
-		if (json_array_size(members) == before)
-			json_array_append_new(members, new_member(process));
-	}
+	json_array_foreach((json_t *)processes, i, process)
+		list_append(by_pid, "pid", report_get(process, "pid"), process);
+	json_array_foreach((json_t *)comms, i, comm)
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+			add_rank(members, by_pid, comm, rank);
+	json_array_foreach((json_t *)processes, i, process)
+		if (!list_of(members, "pid", report_get(process, "pid")))
+			members_add(members, new_member(process));
+	json_decref(by_pid);
 	return members;
 }
 
@@ -139,13 +178,25 @@ static bool concerns(const json_t *row, const json_t *member)
 	return known;
 }
 
-bool members_want(const struct cli *cli, const json_t *members, const json_t *row)
+static bool list_wants(const struct cli *cli, const json_t *list, const json_t *row)
 {
 	json_t *member;
 	size_t i;
 
-	json_array_foreach((json_t *)members, i, member)
+	json_array_foreach((json_t *)list, i, member)
 		if (members_fit(cli, member) && concerns(row, member))
 			return true;
 	return false;
+}
+
+/* A member without a communicator does not contradict a row of one. */
+bool members_want(const struct cli *cli, const json_t *members, const json_t *row)
+{
+	const json_t *comm = report_get(row, "comm_id"), *pid = report_get(row, "pid");
+
+	if (comm)
+		return list_wants(cli, list_of(members, "comm_id", comm), row) ||
+		       list_wants(cli, list_of(members, "comm_id", NULL), row);
+	return list_wants(cli, pid ? list_of(members, "pid", pid) : list_of(members, "", NULL),
+			  row);
 }

@@ -12,7 +12,7 @@
 /* Do the options ask for a user, a job or a GPU? */
 bool members_asked(const struct cli *cli);
 
-/* Ask the daemon; a new array in *members.  As client_get(). */
+/* Ask the daemon; new members, for members_want(), in *members.  As client_get(). */
 int members_get(const struct cli *cli, json_t **members);
 
 /* The same from the answers of /v1/processes and /v1/comms. */

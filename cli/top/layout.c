@@ -19,6 +19,7 @@
 #define TALL_FROM    36		/* ... a plot of several lines */
 #define TALL_PLOT    4
 #define DETAIL_LINES 512
+#define FITTED_ROWS  512	/* rows by whose cells columns get their width */
 
 static int layout_clamp(int value, int least, int most)
 {
@@ -86,6 +87,26 @@ static bool place_is_narrowed(const struct place *place)
 	return picked || place->filter[0];
 }
 
+/*
+ * The rows that say how wide columns are: all; of very many the first and those that are shown, so
+ * that what a frame costs does not grow with rows that nobody sees.
+ */
+static json_t *rows_to_fit(const struct frame *frame, const json_t *rows, int first)
+{
+	size_t n = json_array_size(rows), end = (size_t)(first + frame->capacity);
+	json_t *some;
+
+	if (n <= FITTED_ROWS)
+		return json_incref((json_t *)rows);
+	some = json_array();
+	for (size_t i = 0; i < FITTED_ROWS; i++)
+		json_array_append(some, json_array_get(rows, i));
+	for (size_t i = (size_t)first; i < end && i < n; i++)
+		if (i >= FITTED_ROWS)
+			json_array_append(some, json_array_get(rows, i));
+	return some;
+}
+
 /* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
 static void table_put(struct frame *frame, const struct view *view, const struct place *place,
 		      enum view_table table, const json_t *rows, int first, int most, int cursor)
@@ -94,16 +115,19 @@ static void table_put(struct frame *frame, const struct view *view, const struct
 	const struct report_style style = { .now_ns = view->now_ns };
 	int n = (int)json_array_size(rows);
 	struct report report;
+	json_t *fitted;
 	const json_t *row;
 
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
-			 json_array_size(view->rows[table]) && place_is_narrowed(place)
+			 json_array_size(view_rows(view, table)) && place_is_narrowed(place)
 				 ? "nothing fits the filter" : type->nothing);
 		return;
 	}
 	report_init(&report, type->columns, *type->count, &style);
-	report_fit(&report, rows, frame->columns - sign_width(place));
+	fitted = rows_to_fit(frame, rows, first);
+	report_fit(&report, fitted, frame->columns - sign_width(place));
+	json_decref(fitted);
 	table_put_header(frame, &report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
 		if (i == first + most) {
@@ -200,12 +224,13 @@ static void layout_put_details(struct frame *frame, const struct view *view, str
 {
 	struct place_step *step = place_step(place);
 	enum view_table table = step->table == VIEW_TREE ? VIEW_RANKS : step->table;
-	int found = table_find_key(view->rows[table], table, step->key);
+	json_t *rows = view_rows(view, table);
+	int found = table_find_key(rows, table, step->key);
 	struct frame all;
 
 	if (found >= 0) {
 		json_decref(step->row);
-		step->row = json_incref(json_array_get(view->rows[table], (size_t)found));
+		step->row = json_incref(json_array_get(rows, (size_t)found));
 	}
 	frame_init(&all, frame->columns, DETAIL_LINES);
 	if (found < 0)

@@ -197,7 +197,7 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 	ranks = place_picks(place) ? place_chosen(view, place) : NULL;
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
 		filter_init(&filter, NULL, 0);	/* the table knows no such field */
-	json_array_foreach(view->rows[table], i, row) {
+	json_array_foreach(view_rows(view, table), i, row) {
 		if (!rows_agree(row, scope))
 			continue;
 		if (ranks && !row_concerns_any(row, ranks))

@@ -6,7 +6,8 @@
 
 #include "util/list.h"
 
-#define NAME 512
+#define NAME 640
+#define NAME_PART 100	/* of a value, at most */
 
 const struct column comm_columns[] = {
 #include "schema/comm_columns.h"
@@ -67,23 +68,32 @@ static json_t *members_fold(const json_t *members, const char *key, enum fold ho
 	return whole ? json_integer((json_int_t)sum) : json_real(sum);
 }
 
+static size_t name_add(char *name, const char *text)
+{
+	size_t n = strnlen(text, NAME_PART);
+
+	memcpy(name, text, n);
+	name[n] = '\0';
+	return n;
+}
+
 /* The values of the keys, so that no two rows that differ in one read the same. */
 static void group_name(const json_t *row, const char *const *keys, char name[NAME])
 {
 	size_t used = 0;
 
-	for (; *keys && used < NAME; keys++) {
+	for (; *keys && used + NAME_PART + 2 < NAME; keys++) {
 		const json_t *value = json_object_get(row, *keys);
 
 		if (json_is_string(value))
-			used += (size_t)snprintf(name + used, NAME - used, "%.100s\x1f",
-						 json_string_value(value));
+			used += name_add(name + used, json_string_value(value));
 		else if (json_is_integer(value))
 			used += (size_t)snprintf(name + used, NAME - used,
-						 "%" JSON_INTEGER_FORMAT "\x1f",
+						 "%" JSON_INTEGER_FORMAT,
 						 json_integer_value(value));
 		else
-			used += (size_t)snprintf(name + used, NAME - used, "\x1e\x1f");
+			used += name_add(name + used, "\x1e");
+		used += name_add(name + used, "\x1f");
 	}
 }
 
@@ -100,7 +110,7 @@ static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 		group_name(row, keys, name);
 		members = json_object_get(groups, name);
 		if (!members)
-			json_object_set_new(groups, name, members = json_array());
+			json_object_set_new_nocheck(groups, name, members = json_array());
 		json_array_append(members, row);
 	}
 	return groups;
@@ -108,10 +118,17 @@ static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 
 static json_int_t members_count_distinct(const json_t *members, const char *const *keys)
 {
-	json_t *groups = ranks_group(members, keys);
-	json_int_t n = (json_int_t)json_object_size(groups);
+	json_t *seen = json_object(), *row;
+	char name[NAME];
+	json_int_t n;
+	size_t i;
 
-	json_decref(groups);
+	json_array_foreach((json_t *)members, i, row) {
+		group_name(row, keys, name);
+		json_object_set_new_nocheck(seen, name, json_true());
+	}
+	n = (json_int_t)json_object_size(seen);
+	json_decref(seen);
 	return n;
 }
 

@@ -159,7 +159,6 @@ static void build_ranks(struct view *view, const struct view_answers *answers)
 	json_array_foreach(ranks, i, rank)
 		ranks_dress(rank);
 	view->rows[VIEW_RANKS] = json_incref(ranks);
-	view->rows[VIEW_COMMS] = ranks_by_comm(ranks);
 	view->rows[VIEW_JOBS] = ranks_by_job(ranks);
 	count_ranks(view, answers->ranks);
 }
@@ -245,6 +244,15 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	view_answers_deinit(&view->built);
 	view->built = *answers;
 	memset(answers, 0, sizeof(*answers));
+}
+
+json_t *view_rows(const struct view *view, enum view_table table)
+{
+	struct view *added_up = (struct view *)view;
+
+	if (table == VIEW_COMMS && !view->rows[table] && view->rows[VIEW_RANKS])
+		added_up->rows[table] = ranks_by_comm(view->rows[VIEW_RANKS]);
+	return view->rows[table];
 }
 
 const json_t *view_process(const struct view *view, json_int_t pid)

@@ -55,6 +55,7 @@ struct view_kept_answer {
 	json_t *root;		/* NULL: none */
 	char *target;		/* the request it answers; owned */
 	uint64_t asked_ns;
+	size_t rows;		/* of its largest table */
 };
 
 struct view_kept {
@@ -86,7 +87,7 @@ struct view {
 	double records;		/* all so far, at this moment: */
 	uint64_t counted_ns;
 	double lost;
-	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
+	json_t *rows[VIEW_TABLES];	/* view_rows() has them */
 	struct view_answers built;	/* the answers all this was made of */
 	json_t *findings;	/* active ones, the most severe first, then the newest */
 	json_t *names;		/* label_names() of the ranks */
@@ -127,6 +128,12 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 /* Ask for all of it.  Returns 0, or client_get()'s failure, which leaves what was known. */
 int view_fetch(struct view *view, struct client *client, const struct view_want *want,
 	       uint64_t now_ns);
+
+/*
+ * A table's rows, the worst first; NULL: not asked for.  Communicators are added up only when
+ * somebody looks at them: there may be thousands.
+ */
+json_t *view_rows(const struct view *view, enum view_table table);
 
 /* The daemon's row of a process, at most some seconds old; NULL: nothing. */
 const json_t *view_process(const struct view *view, json_int_t pid);

@@ -19,6 +19,7 @@
 #define PROCESSES_AGE_NS UINT64_C(5000000000)
 #define FIGURES_AGE_NS	 UINT64_C(2000000000)
 #define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
+#define ROW_NS		 UINT64_C(1000000)	/* an answer is as old as it has rows of it */
 
 #define MEMBER_FIELDS "pid,uid,user,state,job,level,sampling"
 
@@ -78,7 +79,22 @@ static bool answer_is_due(const struct view_kept_answer *kept, const char *targe
 	       now_ns + SLACK_NS >= kept->asked_ns + age_ns;
 }
 
-/* Ask, unless what was answered to the same question is younger than `age_ns`. */
+/* The rows of the largest table in an answer. */
+static size_t answer_rows(const json_t *root)
+{
+	const char *key;
+	json_t *member;
+	size_t most = 0;
+
+	json_object_foreach((json_t *)root, key, member)
+		most = json_array_size(member) > most ? json_array_size(member) : most;
+	return most;
+}
+
+/*
+ * Ask, unless what was answered to the same question is younger than `age_ns`.  Thousands of rows
+ * may be some seconds old, so that reading them takes the same part of a core as reading few.
+ */
 static int look_ask(struct look *look, enum view_question question, const char *target,
 		    uint64_t age_ns)
 {
@@ -86,6 +102,8 @@ static int look_ask(struct look *look, enum view_question question, const char *
 	json_t *root;
 	int r;
 
+	if (!look->want->fresh && age_ns < kept->rows * ROW_NS)
+		age_ns = kept->rows * ROW_NS;
 	if (answer_is_due(kept, target, age_ns, look->now_ns)) {
 		r = client_get(look->client, target, &root);
 		if (r)
@@ -93,6 +111,7 @@ static int look_ask(struct look *look, enum view_question question, const char *
 		view_forget(kept);
 		*kept = (struct view_kept_answer){
 			.root = root, .target = strdup(target), .asked_ns = look->now_ns,
+			.rows = answer_rows(root),
 		};
 		if (!kept->target)
 			abort();
