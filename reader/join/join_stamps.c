@@ -102,35 +102,36 @@ static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op
 }
 
 /*
- * All times are of its GPU's clock (gpus.h).  A replay is launched when nobody is told,
- * and a launch by an old API is never told of: then the launch is 0.
+ * All that its channels have in common.  All times are of its GPU's clock (gpus.h).  A replay is
+ * launched when nobody is told, and a launch by an old API is never told of: then the launch is 0.
  */
 static struct stamps_told told_by(const struct recon *r, const struct recon_comm *rcomm,
-				  const struct open_op *o, const struct recon_span *span)
+				  const struct open_op *o)
 {
 	const struct op *op = &o->op;
-	const struct tick_clock *clock = host_clock(r, rcomm);
 
 	return (struct stamps_told){
-		.sight = {
-			.gpu_start_ns = span->start,
-			.gpu_stop_ns = span->stop,
-			.start_ns = timeline_mono(clock, span->start_ticks),
-			.stop_ns = timeline_mono(clock, span->stop_ticks),
-			.launch_ns = timeline_mono(clock, op->api_start_ticks),
-		},
-		.channel = span->channel,
+		.sight.launch_ns = timeline_mono(host_clock(r, rcomm), op->api_start_ticks),
 		.is_p2p = op->is_p2p,
 		.is_receive = op_is_receive(op),
-		.alone = join_plan_is_alone(r, o),
 		.group = op->group,
 		.nth = op->nth,
-		.fault = (enum stamp_fault)span->fault,
-		.queue = span->queue,
-		.place = span->place,
-		.after = span->after,
-		.after_nth = span->after_nth,
 	};
+}
+
+static void told_on(struct stamps_told *told, const struct tick_clock *clock,
+		    const struct recon_span *span)
+{
+	told->sight.gpu_start_ns = span->start;
+	told->sight.gpu_stop_ns = span->stop;
+	told->sight.start_ns = timeline_mono(clock, span->start_ticks);
+	told->sight.stop_ns = timeline_mono(clock, span->stop_ticks);
+	told->channel = span->channel;
+	told->fault = (enum stamp_fault)span->fault;
+	told->queue = span->queue;
+	told->place = span->place;
+	told->after = span->after;
+	told->after_nth = span->after_nth;
 }
 
 static struct gpuclock *gpu_clock(const struct recon_comm *rcomm)
@@ -161,19 +162,45 @@ static void set_gpu_times(const struct recon *r, struct open_op *o)
 	}
 }
 
+/* The latest that any channel tells. */
+static struct stamps_told told_latest(const struct recon *r, const struct recon_comm *rcomm,
+				      const struct open_op *o)
+{
+	struct stamps_told latest = told_by(r, rcomm, o);
+	uint64_t stop_ticks = 0;
+
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		const struct recon_span *span = recon_span(r, next - 1);
+
+		if (span->stop > latest.sight.gpu_stop_ns)
+			latest.sight.gpu_stop_ns = span->stop;
+		if (span->stop_ticks > stop_ticks)
+			stop_ticks = span->stop_ticks;
+	}
+	latest.sight.stop_ns = timeline_mono(host_clock(r, rcomm), stop_ticks);
+	return latest;
+}
+
 bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	bool settled = true;
+	struct stamps_told told;
+	bool settled = true, all;
 
 	if (!rcomm)
 		return true;
 	note_loss(r, rcomm);
+	told = told_latest(r, rcomm, o);
+	all = stamps_settle_all(&rcomm->stamps, gpu_clock(rcomm), &told, all_read);
 	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		struct stamps_told told = told_by(r, rcomm, o, recon_span(r, next - 1));
+		const struct recon_span *span = recon_span(r, next - 1);
 
-		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told,
-					 all_read);
+		told_on(&told, host_clock(r, rcomm), span);
+		if (all)
+			stamps_believe(&rcomm->stamps, &told);
+		else
+			settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told,
+						 all_read);
 	}
 	return settled;
 }
@@ -208,6 +235,7 @@ void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	struct stamps_told told;
 
 	o->unjudged = false;
 	if (!rcomm || !o->spans)
@@ -222,10 +250,13 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 		rcomm->gpu->now = r->process->clock;
 	note_loss(r, rcomm);
 	note_replay(rcomm, &o->op);
+	told = told_by(r, rcomm, o);
+	told.alone = join_plan_is_alone(r, o);
 	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		struct stamps_told told = told_by(r, rcomm, o, recon_span(r, next - 1));
-		enum stamp_fault fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), &told);
+		enum stamp_fault fault;
 
+		told_on(&told, host_clock(r, rcomm), recon_span(r, next - 1));
+		fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), &told);
 		if (fault != STAMP_GOOD)
 			count_refused(rc, r, &o->op, fault);
 	}

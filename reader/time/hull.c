@@ -11,7 +11,7 @@ static bool point_shadows(const struct hull_point *a, const struct hull_point *b
 {
 	int64_t dx = b->x > a->x ? b->x - a->x : a->x - b->x;
 
-	return (b->y - a->y) * (wide)HULL_SLOPE >= dx;
+	return (b->y - a->y) * HULL_SLOPE >= dx;	/* 2^43 times 2^13 is room enough */
 }
 
 /* b lies on or above the straight line from a to c; x ascends. */
@@ -28,6 +28,8 @@ static uint32_t hull_find(const struct hull *h, double x)
 
 	if (h->n && (double)h->p[h->n - 1].x < x)
 		return h->n;
+	if (h->n > 1 && (double)h->p[h->n - 2].x < x)
+		return h->n - 1;
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
@@ -78,8 +80,12 @@ static void hull_mend(struct hull *h, uint32_t i)
 bool hull_add(struct hull *h, int64_t x, int64_t y)
 {
 	struct hull_point p = { x, y };
-	uint32_t i = hull_find(h, (double)x);
+	uint32_t i;
 
+	/* Most come late, near the right end: whatever shadows them, no line is kept by them. */
+	if (h->n && point_shadows(&h->p[h->n - 1], &p))
+		return false;
+	i = hull_find(h, (double)x);
 	if (hull_is_needless(h, i, &p))
 		return false;
 	if (h->n == HULL_POINTS) {

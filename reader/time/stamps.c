@@ -16,6 +16,7 @@
 #define RING_WORKS	48	/* works, of NCCL's 64: posting is told a little after it is done */
 #define PERIOD_NS	2000	/* no works follow each other faster */
 #define WORK		64	/* 1/64 is the unit of stamps.posted */
+#define ROUNDED_NS	16	/* more than a moment is rounded by */
 #define EVERY		16	/* works have their time of posting kept */
 
 /* ---- the order of a queue ------------------------------------------------ */
@@ -127,6 +128,7 @@ static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
 		if (k->group == group)
 			return k;
 	}
+	s->apart_group = 0;
 	k = &s->kernel[s->nkernels++ % STAMPS_KERNELS];
 	*k = (struct stamps_kernel){ .group = group, .start = UINT64_MAX };
 	return k;
@@ -135,6 +137,23 @@ static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
 static bool kernel_overlaps(const struct stamps_kernel *k, const struct gpuclock_sight *t)
 {
 	return t->gpu_start_ns + OVERLAP_NS < k->stop && k->start + OVERLAP_NS < t->gpu_stop_ns;
+}
+
+/*
+ * Did it begin after all other kernels had stopped?  A kernel's channels are judged one after
+ * another, and the others are as they were meanwhile.
+ */
+static bool kernel_is_apart(struct stamps *s, const struct stamps_kernel *own,
+			    const struct stamps_told *told)
+{
+	if (s->apart_group != told->group) {
+		s->apart_group = told->group;
+		s->apart_stop = 0;
+		for (uint32_t i = 0; i < STAMPS_KERNELS; i++)
+			if (&s->kernel[i] != own && s->kernel[i].stop > s->apart_stop)
+				s->apart_stop = s->kernel[i].stop;
+	}
+	return told->sight.gpu_start_ns + OVERLAP_NS >= s->apart_stop;
 }
 
 /*
@@ -149,7 +168,7 @@ static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told 
 	if (!told->group)
 		return STAMP_GOOD;
 	own = kernel_of(s, told->group);
-	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
+	for (uint32_t i = 0; !kernel_is_apart(s, own, told) && i < STAMPS_KERNELS; i++) {
 		struct stamps_kernel *k = &s->kernel[i];
 
 		if (!k->group || k == own || !kernel_overlaps(k, &told->sight))
@@ -172,6 +191,8 @@ static void note_kernel(struct stamps *s, const struct stamps_told *told)
 	if (!told->group)
 		return;
 	k = kernel_of(s, told->group);
+	if (s->apart_group != told->group)
+		s->apart_group = 0;
 	if (told->sight.gpu_start_ns < k->start)
 		k->start = told->sight.gpu_start_ns;
 	if (told->sight.gpu_stop_ns > k->stop)
@@ -231,21 +252,23 @@ static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
 {
 	uint64_t lo, latest = told->sight.stop_ns, launch = told->sight.launch_ns;
 
-	if (!told->nth)
+	bool ahead = s->posted / WORK >= told->nth / WORK + RING_WORKS;
+
+	if (!told->nth || (!ahead && all_read))
 		return false;
 	if (clock)
 		gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &latest);
 	if (launch && latest < launch + RING_WORKS * PERIOD_NS)
 		return false;
-	if (s->posted / WORK < told->nth / WORK + RING_WORKS)
-		return !all_read && latest >= s->newest_ns;
+	if (!ahead)
+		return latest >= s->newest_ns;
 	return ring_went_round(s, told, latest);
 }
 
 /* Stamps told before the oldest lies that are remembered count as lies: nobody knows. */
 static bool queue_has_lied(const struct stamps_queue *q, uint64_t place)
 {
-	for (uint32_t i = 0; i < STAMPS_LIES; i++)
+	for (uint32_t i = 0; i < STAMPS_LIES && i < q->nlies; i++)
 		if (place >= q->lies[i].from && place <= q->lies[i].to)
 			return true;
 	return q->nlies > STAMPS_LIES && place < q->lies[q->nlies % STAMPS_LIES].from;
@@ -265,6 +288,36 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 		return false;
 	q->sure = told->place;
 	return true;
+}
+
+/*
+ * The moments that stamps tell follow each other as the stamps do, so what is early enough for
+ * the latest is for all; a stamp that the clock does not know is its callback's time.
+ */
+bool stamps_settle_all(const struct stamps *s, const struct gpuclock *clock,
+		       const struct stamps_told *latest, bool all_read)
+{
+	bool ahead = s->posted / WORK >= latest->nth / WORK + RING_WORKS;
+	uint64_t lo, hi = 0, launch = latest->sight.launch_ns, until = latest->sight.stop_ns;
+
+	if (!latest->nth || (!ahead && all_read))
+		return true;
+	if (!until || (clock && !gpuclock_map(clock, latest->sight.gpu_stop_ns, &lo, &hi)))
+		return false;
+	until = (hi > until ? hi : until) + ROUNDED_NS;
+	return (launch && until < launch + RING_WORKS * PERIOD_NS) ||
+	       (!ahead && until < s->newest_ns);
+}
+
+void stamps_believe(struct stamps *s, const struct stamps_told *told)
+{
+	struct stamps_queue *q;
+
+	if (!told->place || told->channel >= STAMPS_CHANNELS)
+		return;
+	q = &s->channel[told->channel].queue[told->queue];
+	if (told->place > q->sure)
+		q->sure = told->place;
 }
 
 /* The host saw it run for as long as it ran, and no later than it sees others. */

@@ -90,6 +90,8 @@ struct stamps {
 	bool drifted;			/* the drift did harm, after all */
 	uint32_t nkernels;
 	uint32_t channels;		/* seen in use */
+	uint64_t apart_group;		/* the kernel that all others ran apart from; 0: not known */
+	uint64_t apart_stop;		/* ... and when the last of these had stopped */
 	struct stamps_kernel kernel[STAMPS_KERNELS];
 	/* Members that are used in part, if at all, come last. */
 	struct stamps_channel channel[STAMPS_CHANNELS];
@@ -121,6 +123,14 @@ void stamps_read(struct stamps *s, struct stamps_told *told);
  */
 bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 		   const struct stamps_told *told, bool all_read);
+
+/*
+ * The same of all channels of an operation at once: `latest` has the latest stamps and callbacks
+ * of any.  True: each may be believed (stamps_believe()).  False: each must be asked about.
+ */
+bool stamps_settle_all(const struct stamps *s, const struct gpuclock *clock,
+		       const struct stamps_told *latest, bool all_read);
+void stamps_believe(struct stamps *s, const struct stamps_told *told);
 
 /*
  * STAMP_GOOD, or why not.  What cannot be settled is not good.  `clock` may be NULL.
