@@ -469,20 +469,52 @@ static bool is_silent(const struct hang_standing *r)
 	return is_inside(r) && r->wait == WAIT_NONE;
 }
 
+/* The GPU that is said to be stuck is past its first step: it may wait for another's data. */
+static bool may_lack_data(const struct hang_comm *c, const struct hang_verdict *v)
+{
+	return v->nranks && rank_of(c, v->ranks[0])->step > 0;
+}
+
 /*
  * A GPU past its first step may lack the data of ranks that have no transfers.  Where no kernel
  * is told of either, nothing tells that these are done.
  */
 static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 {
-	const struct hang_standing *behind = out->nranks ? rank_of(c, out->ranks[0]) : NULL;
+	const struct hang_standing *behind = rank_of(c, out->ranks[0]);
 
-	if (!behind || behind->step <= 0)
+	if (!may_lack_data(c, out))
 		return;
 	for (uint32_t i = 0; i < c->n; i++)
 		if (is_silent(&c->ranks[i]) || (!behind->wants_kernel && c->ranks[i].done))
 			name_rank(out, c->ranks[i].rank);
 	out->one_of = out->nranks > 1;
+}
+
+/*
+ * A sender that waits for room at a receiver, which waits for what that one sends: the word
+ * that there is room was not given, or is lost.  The furthest behind holds up all others.
+ */
+static bool find_no_room(const struct hang_comm *c, struct hang_verdict *out)
+{
+	const struct hang_standing *sender = NULL;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct hang_standing *r = &c->ranks[i], *peer;
+
+		if (!is_inside(r) || (sender && sender->room.step <= r->room.step))
+			continue;
+		peer = rank_of(c, r->room.peer);
+		if (peer && is_inside(peer) && peer->data.peer == r->rank)
+			sender = r;
+	}
+	if (!sender)
+		return false;
+	out->verdict = VERDICT_NO_ROOM;
+	out->nranks = 0;
+	name_rank(out, sender->room.peer);
+	out->peer = sender->rank;
+	return true;
 }
 
 /*
@@ -506,6 +538,8 @@ static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 			continue;
 		if (sinks[i].is == is_not_producing) {
 			keep_furthest_behind(c, out);
+			if (may_lack_data(c, out) && find_no_room(c, out))
+				return true;
 			add_silent(c, out);
 		}
 		if (sinks[i].is == is_not_running && is_untold(c))
@@ -517,32 +551,6 @@ static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 		return true;
 	}
 	return false;
-}
-
-/*
- * A sender that waits for room at a receiver, which waits for what that one sends: the word
- * that there is room was not given, or is lost.  The furthest behind holds up all others.
- */
-static bool find_no_room(const struct hang_comm *c, struct hang_verdict *out)
-{
-	const struct hang_standing *sender = NULL;
-
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct hang_standing *r = &c->ranks[i], *peer;
-
-		if (!is_inside(r) || r->wait != WAIT_CREDIT || (sender && sender->step <= r->step))
-			continue;
-		peer = rank_of(c, r->peer);
-		if (peer && is_inside(peer) && peer->wait == WAIT_RECV && peer->peer == r->rank)
-			sender = r;
-	}
-	if (!sender)
-		return false;
-	out->verdict = VERDICT_NO_ROOM;
-	out->nranks = 0;
-	name_rank(out, sender->peer);
-	out->peer = sender->rank;
-	return true;
 }
 
 /* Somebody of this node waits for a rank that is not on it. */

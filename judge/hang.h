@@ -189,6 +189,11 @@ struct hang_standing {
 	enum hang_wait wait;
 	int32_t peer;		/* UNKNOWN_I32 */
 	int32_t step;		/* step of that transfer; UNKNOWN_I32 */
+	/* of its transfers that wait for room at a receiver, and for data, the furthest behind */
+	struct hang_wait_for {
+		int32_t peer;	/* UNKNOWN_I32: there is none */
+		int32_t step;
+	} room, data;
 	/* the call, where it is in flight */
 	uint64_t count;		/* UNKNOWN_U64 */
 	name_t datatype, algo, proto;	/* NULL: not known */
@@ -321,6 +326,9 @@ bool hang_may_be_silenced(const struct hang *h, const struct hang_group *g);
 
 /* The time since which no rank of the group has posted anything. */
 uint64_t hang_quiet_since(const struct hang *h, const struct hang_group *g);
+
+/* The thing that a transfer waits for; WAIT_NONE: it is a kernel or an operation, or NULL. */
+enum hang_wait hang_row_wait(const struct hang_row *row);
 
 /* Is this row of the operation in question, of that rank? */
 bool hang_is_of(const struct hang_row *row, const struct hang_rank *r);

@@ -169,8 +169,7 @@ static const struct {
 	{ "RecvTransmitted", WAIT_CONSUME },
 };
 
-/* States of kernels and operations have other names. */
-static enum hang_wait row_wait(const struct hang_row *row)
+enum hang_wait hang_row_wait(const struct hang_row *row)
 {
 	for (size_t i = 0; row && row->state && i < ARRAY_LEN(waits); i++)
 		if (!strcmp(waits[i].state, row->state))
@@ -189,7 +188,7 @@ static bool rank_tells_begun(const struct hang_rank *r, const struct hang_row *o
 
 	for (size_t i = 0; i < r->nrows; i++) {
 		const struct hang_row *row = &r->rows[i];
-		enum hang_wait wait = row_wait(row);
+		enum hang_wait wait = hang_row_wait(row);
 
 		if (row->is_op || (op ? row->func != op->func || row->seq != op->seq :
 					row->seq != UNKNOWN_U64))
@@ -287,7 +286,7 @@ static bool wait_is_sure(enum hang_wait wait)
  */
 static bool row_tells_more(const struct hang_row *row, const struct hang_row *than)
 {
-	enum hang_wait a = row_wait(row), b = row_wait(than);
+	enum hang_wait a = hang_row_wait(row), b = hang_row_wait(than);
 
 	if (!than)
 		return true;
@@ -304,10 +303,25 @@ static void rank_find_rows(const struct hang_group *g, struct hang_rank *r)
 	for (size_t i = 0; r->op && i < r->nrows; i++) {
 		const struct hang_row *row = &r->rows[i];
 
-		if (!row->is_op && hang_is_of(row, r) && row_wait(row) &&
+		if (!row->is_op && hang_is_of(row, r) && hang_row_wait(row) &&
 		    row_tells_more(row, r->transfer))
 			r->transfer = row;
 	}
+}
+
+/* Of the transfers that wait so, the one furthest behind. */
+static struct hang_wait_for rank_find_wait(const struct hang_rank *r, enum hang_wait wait)
+{
+	struct hang_wait_for found = { UNKNOWN_I32, INT32_MAX };
+
+	for (size_t i = 0; r->op && i < r->nrows; i++) {
+		const struct hang_row *row = &r->rows[i];
+
+		if (!row->is_op && hang_is_of(row, r) && hang_row_wait(row) == wait &&
+		    row->step < found.step)
+			found = (struct hang_wait_for){ row->peer, row->step };
+	}
+	return found;
 }
 
 /* ---- for the decision ----------------------------------------------------------------- */
@@ -351,9 +365,10 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 		.ended = r->ended,
 		.stopped = r->halt.stopped,
 		.posted = rank_has_posted(h, r, &g->op),
-		.wait = row_wait(r->transfer),
+		.wait = hang_row_wait(r->transfer),
 		.peer = r->transfer ? r->transfer->peer : UNKNOWN_I32,
 		.step = r->transfer ? r->transfer->step : UNKNOWN_I32,
+		.room = rank_find_wait(r, WAIT_CREDIT), .data = rank_find_wait(r, WAIT_RECV),
 		.count = UNKNOWN_U64,
 		.root = UNKNOWN_I32,
 		.elsewhere = HANG_NONE,

@@ -312,7 +312,7 @@ static void say_no_room(struct scene *s)
 	add_culprits(s);
 	phrase_add(&s->text, " gives rank %" PRId32 " no room for what it is to send in ", sender);
 	add_op(s);
-	if (r)
+	if (r && hang_row_wait(r->transfer) == WAIT_CREDIT)
 		add_transfer(s, r->transfer);
 	add_waiting(s);
 }

@@ -24,6 +24,7 @@ static void setup(void)
 				.peer = UNKNOWN_I32, .count = 1024,
 				.datatype = "float", .algo = "RING", .proto = "LL",
 				.root = UNKNOWN_I32, .channels = 2, .elsewhere = HANG_NONE,
+				.room = { .peer = UNKNOWN_I32 }, .data = { .peer = UNKNOWN_I32 },
 			};
 	}
 }
@@ -42,6 +43,8 @@ static void wait_for(int32_t rank, enum hang_wait wait, int32_t peer)
 {
 	ranks[0][rank].wait = wait;
 	ranks[0][rank].peer = peer;
+	ranks[0][rank].room.peer = wait == WAIT_CREDIT ? peer : UNKNOWN_I32;
+	ranks[0][rank].data.peer = wait == WAIT_RECV ? peer : UNKNOWN_I32;
 }
 
 START_TEST(a_dead_rank_explains_everything_unless_it_was_done)
@@ -424,6 +427,42 @@ START_TEST(a_receiver_that_gives_its_sender_no_room_is_named)
 }
 END_TEST
 
+/* Each of two sends to the other one, and waits for it: one has no room. */
+START_TEST(who_has_no_room_may_wait_for_data_as_well)
+{
+	comms[0].n = 2;
+	comms[0].nranks = 2;
+	wait_for(0, WAIT_RECV, 1);
+	wait_for(1, WAIT_RECV, 0);
+	expect(0, VERDICT_INTERNAL, 2, 0);
+	ranks[0][1].room = (struct hang_wait_for){ .peer = 0, .step = 0 };
+	expect(0, VERDICT_NO_ROOM, 1, 0);
+	ck_assert_int_eq(got.peer, 1);
+}
+END_TEST
+
+/* Rank 3's GPU has sent what is its own, and waits for what rank 2 waits for. */
+START_TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		wait_for(r, WAIT_NONE, UNKNOWN_I32);
+	wait_for(0, WAIT_RECV, 3);
+	wait_for(1, WAIT_CREDIT, 2);
+	wait_for(2, WAIT_RECV, 1);
+	wait_for(3, WAIT_PRODUCE, 0);
+	ranks[0][3].step = 2;
+	expect(0, VERDICT_NO_ROOM, 1, 2);
+	ck_assert_int_eq(got.peer, 1);
+	ranks[0][3].step = 0;		/* that needs nobody */
+	expect(0, VERDICT_GPU_STUCK, 1, 3);
+	ranks[0][3].step = 2;
+	wait_for(1, WAIT_NONE, UNKNOWN_I32);
+	wait_for(2, WAIT_NONE, UNKNOWN_I32);
+	expect(0, VERDICT_GPU_STUCK, 3, 3);
+	ck_assert(got.one_of);
+}
+END_TEST
+
 START_TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
 {
 	comms[0].nranks = 8;
@@ -525,6 +564,8 @@ int main(void)
 		FX_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused),
 		FX_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen),
 		FX_TEST(a_receiver_that_gives_its_sender_no_room_is_named),
+		FX_TEST(who_has_no_room_may_wait_for_data_as_well),
+		FX_TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room),
 		FX_TEST(a_wait_for_a_rank_elsewhere_names_that_rank),
 		FX_TEST(what_is_over_for_some_is_partial),
 		FX_LOOP(nonsense_gets_a_verdict_about_ranks_that_exist, 0, 5),

@@ -73,6 +73,7 @@ slow channel|nested moe nodes|has|^(slow_peer\|straggler)$|.|slow channel 0 rank
 starved proxy|nested moe nodes|has|^proxy_starved$|^|starve rank A by STARVE comm Q every 8 from 40
 stuck network|nested moe nodes|one|^stall$|^LINK$|stuck rank A comm Q op P state net
 stuck GPU|nested moe nodes|has|^stall$|^GPU_STUCK$|stuck rank A comm Q op P state gpu
+no room|nested moe|all|^stall$|^NO_ROOM$|stuck rank A comm Q op P state peer
 frozen GPU|dp nested moe nodes|has|^stall$|^(GPU_STUCK\|NOT_RUNNING)$|freeze rank R comm C op K
 never joins|dp nested moe nodes|one|^desync$|^NOT_JOINED$|absent rank R comm C op K
 order|dp nested moe nodes|has|^desync$|^ORDER_MISMATCH$|swap rank R comm Q op P
