@@ -107,7 +107,8 @@ explained() {
 		check "$way: $1" wait_until 180 explains "$way" "$2"
 		explains "$way" "$2" >/dev/null
 		echo "# $way: asked of $NODES nodes, answered in $TOOK ms"
-		jq -r '.findings[] | select(.active != false) | .text' "$T/out" | head -3 | sed 's/^/# /'
+		jq -r '.findings[] | select(.active != false) | "# \(.kind) \(.verdict) \(.grade), rank \(.whom[0].world_rank) \(
+			.host // .whom[0].host // ""): \(.text[:160])"' "$T/out" | head -6
 		[ -z "$LONG" ] || check "... within 5 s of asking" [ "$TOOK" -le 5000 ]
 	done
 }
