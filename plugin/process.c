@@ -52,6 +52,7 @@ static void process_remember_loader(void)
 {
 	process_self.loaded_pid = getpid();
 	process_self.generation = 1;	/* a thread's begins as 0: no lane yet */
+	shmring_forget(&process_self.ring);
 }
 
 /* A clean end, of the process that made the file: the black box is not needed. */

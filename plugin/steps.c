@@ -118,8 +118,8 @@ void steps_close_parts(struct shmring_lane *lane, const struct nci_record *rec, 
 		       uint64_t ticks)
 {
 	const struct nci_ev_proxy_op *op = (const struct nci_ev_proxy_op *)rec;
-	struct nci_slot *pool = atomic_load_explicit(
-			&process_self.ring.pool[nci_token_lane(token)], memory_order_acquire);
+	struct nci_slot *pool = process_self.ring.slots +
+				nci_token_lane(token) * SHMRING_LANE_SLOTS;
 	struct nci_record *sums;
 	uint64_t sums_token;
 

@@ -54,12 +54,48 @@ static int file_allocate(int fd, off_t offset, size_t bytes)
 	return -r;
 }
 
-static void *file_map(int fd, off_t offset, size_t bytes)
+/* `at`: the place, of ours; NULL: anywhere. */
+static void *file_map(int fd, off_t offset, size_t bytes, void *at)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-		       fd, offset);
+	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, offset);
 
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Room for all lanes, each with its pool at a multiple of LANE_STRIDE behind the first one's. */
+#define LANE_STRIDE	((size_t)SHMRING_LANE_SLOTS * NCI_SLOT_BYTES)
+#define RING_BYTES	((size_t)SHMRING_LINES * NCI_LINE_BYTES)
+#define ROOM_BYTES	(LANE_STRIDE * NCI_MAX_LANES)
+_Static_assert(LANE_BYTES <= LANE_STRIDE, "lanes do not overlap");
+
+/* A closed ring's only slot, which is empty. */
+static struct nci_slot no_slot = { .line = { { .word = { 0, NCI_TOKEN_FREE } } } };
+
+/* Slot 0 of lane 0, while that is not made, is no event for the number 0 either. */
+static bool slots_keep_room(struct shmring *ring)
+{
+	uint8_t *room = mmap(NULL, ROOM_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
+			     MAP_NORESERVE, -1, 0);
+	void *first;
+
+	if (room == MAP_FAILED)
+		return false;
+	first = mmap(room + RING_BYTES, NCI_PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (first == MAP_FAILED) {
+		munmap(room, ROOM_BYTES);
+		return false;
+	}
+	ring->slots = first;
+	*ring->slots = no_slot;
+	ring->slot_mask = SHMRING_LANE_SLOTS * NCI_MAX_LANES - 1;
+	return true;
+}
+
+static void *slots_room(const struct shmring *ring)
+{
+	return (uint8_t *)ring->slots - RING_BYTES;
 }
 
 static int file_take_lock(int fd)
@@ -161,6 +197,12 @@ static void ring_lay_out(struct shmring *ring, void *base)
 	ring->strings = (struct nci_string *)(p + h->strings_offset);
 }
 
+static void ring_close(struct shmring *ring)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->slots = &no_slot;
+}
+
 int shmring_create(struct shmring *ring, const char *dir, const char *name)
 {
 	size_t bytes = page_up(sizeof(struct nci_header) + sizeof(struct nci_live) +
@@ -182,7 +224,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	r = file_allocate(fd, 0, bytes);
 	if (r)
 		goto remove;
-	base = file_map(fd, 0, bytes);
+	base = file_map(fd, 0, bytes, NULL);
 	r = base ? file_take_lock(fd) : -ENOMEM;
 	if (!r && !shmring_stat(fd, &st))
 		r = -errno;
@@ -190,6 +232,11 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 		goto remove;
 
 	memset(ring, 0, sizeof(*ring));
+	if (!slots_keep_room(ring)) {
+		ring_close(ring);
+		r = -ENOMEM;
+		goto remove;
+	}
 	ring->fd = fd;
 	ring->dev = st.st_dev;
 	ring->ino = st.st_ino;
@@ -217,15 +264,13 @@ void shmring_ready(struct shmring *ring)
 
 void shmring_forget(struct shmring *ring)
 {
-	if (!ring->header)
-		return;
-	for (uint32_t i = 0; i < NCI_MAX_LANES; i++)
-		if (ring->lane[i].ring)
-			munmap(ring->lane[i].ring, LANE_BYTES);
-	munmap(ring->header, ring->tables_bytes);
-	if (file_is_still_ours(ring))
-		close(ring->fd);
-	memset(ring, 0, sizeof(*ring));
+	if (ring->header) {
+		munmap(slots_room(ring), ROOM_BYTES);
+		munmap(ring->header, ring->tables_bytes);
+		if (file_is_still_ours(ring))
+			close(ring->fd);
+	}
+	ring_close(ring);
 }
 
 static bool thread_is_gone(pid_t pid, uint32_t tid)
@@ -296,7 +341,7 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 
 	lane->line = line;
 	lane->ring = (struct nci_line *)base;
-	lane->pool = (struct nci_slot *)(base + (size_t)SHMRING_LINES * NCI_LINE_BYTES);
+	lane->pool = (struct nci_slot *)(base + RING_BYTES);
 	lane->index = i;
 	for (uint32_t slot = 0; slot < SHMRING_SLOTS; slot++) {
 		struct nci_record *rec = shmring_slot(lane->pool, slot);
@@ -312,7 +357,6 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	line->lines = SHMRING_LINES;
 	line->slots = SHMRING_SLOTS;
 	SHMRING_TESTPOINT(allocated);
-	atomic_store_explicit(&ring->pool[i], lane->pool, memory_order_release);
 }
 
 /* A lane in state MAKING; or NULL. */
@@ -334,7 +378,8 @@ static struct shmring_lane *lane_make(struct shmring *ring)
 	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
 	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
 	if (file_is_still_ours(ring) && file_allocate(ring->fd, offset, LANE_BYTES) == 0)
-		base = file_map(ring->fd, offset, LANE_BYTES);
+		base = file_map(ring->fd, offset, LANE_BYTES,
+				(uint8_t *)slots_room(ring) + i * LANE_STRIDE);
 	if (!base) {
 		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
 		return NULL;

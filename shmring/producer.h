@@ -27,6 +27,8 @@
 #define SHMRING_STRINGS	256
 #define SHMRING_NO_SLOT	UINT32_MAX
 
+#define SHMRING_LANE_SLOTS	(1u << NCI_TOKEN_SLOT_BITS)	/* kept for a lane's pool */
+
 /* Bits that no live event's token has: there are not so many slots and lanes. */
 #define SHMRING_NO_TOKEN	(NCI_TOKEN_NO_EVENT | (0xfff & ~(SHMRING_SLOTS - 1)) | \
 				 (uint64_t)(0xff & ~(NCI_MAX_LANES - 1)) << NCI_TOKEN_SLOT_BITS)
@@ -53,7 +55,13 @@ struct shmring_lane {
 	uint32_t refuse;		/* starts to refuse before it */
 };
 
-/* One process's segment.  Zeroed storage is a closed one. */
+/*
+ * One process's segment; closed before shmring_forget() or shmring_create().
+ *
+ * Pools lie where a token's lane and slot point to: room for all of them is kept from the
+ * beginning, so that any number leads to memory that can be read.  Where no pool is, it
+ * holds zeros, and for a lane's slot 0 that no number passes for.
+ */
 struct shmring {
 	struct nci_header *header;
 	struct nci_live *live;
@@ -67,7 +75,8 @@ struct shmring {
 	size_t tables_bytes;
 	_Atomic uint32_t most;		/* lanes: no more are made */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
-	struct nci_slot *_Atomic pool[NCI_MAX_LANES];	/* NULL: no such lane */
+	struct nci_slot *slots;		/* by nci_token_lane() and nci_token_slot() */
+	uint32_t slot_mask;		/* bits of a token that count there */
 	struct shmring_lane lane[NCI_MAX_LANES];
 };
 
@@ -105,7 +114,10 @@ bool shmring_is_held(int fd);
 /* Everything is in place: readers may look. */
 void shmring_ready(struct shmring *ring);
 
-/* Let go of the parent's segment without touching it, in a forked child. */
+/*
+ * Let go of the parent's segment without touching it, in a forked child; or make zeroed
+ * storage a closed ring.
+ */
 void shmring_forget(struct shmring *ring);
 
 /*
@@ -192,15 +204,10 @@ static inline bool shmring_has(struct nci_record *rec, uint64_t token)
 /* The live event of a token, or NULL.  Any thread, any number. */
 static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t token)
 {
-	struct nci_record *rec;
-	struct nci_slot *pool;
+	struct nci_record *rec = shmring_slot(ring->slots, (uint32_t)token & ring->slot_mask);
 
 	if (__builtin_expect(!!(token & SHMRING_NO_TOKEN), 0))
 		return NULL;
-	pool = atomic_load_explicit(&ring->pool[nci_token_lane(token)], memory_order_acquire);
-	if (__builtin_expect(!pool, 0))
-		return NULL;
-	rec = shmring_slot(pool, nci_token_slot(token));
 	return shmring_has(rec, token) ? rec : NULL;
 }
 
