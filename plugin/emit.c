@@ -39,7 +39,8 @@ RARE void count_stale(uint64_t handle)
 		count_no_lane();
 }
 
-int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
+RARE int event_refuse_other(uint64_t type, uint32_t events, void **handle,
+			    const struct nccl_descr_v6 *d)
 {
 	const struct plugin_process *p = &process_self;
 
@@ -52,6 +53,14 @@ int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl
 			steer_started(NCI_COMM_NONE, d, clock_ticks(p->clock));
 	}
 	return NCCL_SUCCESS;
+}
+
+int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
+{
+	const uint64_t others = events & ~(uint64_t)(NCCL_GROUP | NCCL_GROUP_API);
+
+	return likely(type & others && !(type & (type - 1))) ? NCCL_SUCCESS :
+	       event_refuse_other(type, events, handle, d);
 }
 
 /* ---- parts of kernels: noted in their KernelCh, whose second line they make ------------ */
@@ -668,7 +677,7 @@ static __attribute__((noinline)) int step_stop_first(struct shmring_lane *lane,
 	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
 	struct nci_ev_proxy_sums *sums = NULL;
 
-	if (op && op->sums != STEPS_NO_SUMS && step_is_plain(rec))
+	if (op && step_is_plain(rec))
 		sums = steps_open_sums(lane, op, (const struct nci_ev_proxy_step *)rec);
 	return sums ? step_stop_added(lane, rec, op, sums) : event_stop_rare(token);
 }
@@ -680,12 +689,11 @@ INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t
 
 	if (unlikely(!op))
 		return event_stop_rare(token);
-	if (op->sums == STEPS_NO_SUMS)
-		return step_stop_recorded(lane, rec, token);
 	sums = steps_sums(lane, op, rec->parent);
-	if (unlikely(!sums || !step_is_plain(rec)))
-		return step_stop_first(lane, rec, token);
-	return step_stop_added(lane, rec, op, sums);
+	if (likely(sums && step_is_plain(rec)))
+		return step_stop_added(lane, rec, op, sums);
+	return op->sums == STEPS_NO_SUMS ? step_stop_recorded(lane, rec, token) :
+	       step_stop_first(lane, rec, token);
 }
 
 /* An operation whose steps have all stopped: only its sums are to be closed first. */
