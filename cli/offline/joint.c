@@ -210,17 +210,9 @@ static const json_t *told_own_finding(const struct told *t, const struct shots_r
 /* The time over which that rank's samples lie, on its node's clock. */
 static uint64_t late_span(const struct offline_straggler *l)
 {
-	uint64_t from_us = UINT64_MAX, to_us = 0;
+	const struct shots_span *span = shots_span(l->series, l->rank);
 
-	for (uint32_t i = 0; i < l->samples->n; i++) {
-		const struct shots_sample *s = &l->samples->at[i];
-
-		if (s->rank != (uint64_t)l->rank || !s->done_us)
-			continue;
-		from_us = s->done_us < from_us ? s->done_us : from_us;
-		to_us = s->done_us > to_us ? s->done_us : to_us;
-	}
-	return to_us > from_us ? (to_us - from_us) * 1000 : 0;
+	return span && span->to_ns > span->from_ns ? span->to_ns - span->from_ns : 0;
 }
 
 /*

@@ -30,7 +30,8 @@
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
 #define KEEPS	  (8 << 20)	/* bytes of memory for the next file */
-#define SMALL	  4096		/* samples of a series; the room of more is not touched */
+#define NODE_RANKS 16		/* of one communicator on a node */
+#define SMALL	  4096		/* items of a list whose room is given back */
 #define READERS	  16		/* files at a time */
 #define CACHED	  256		/* texts that a reader knows without asking; a power of two */
 
@@ -254,19 +255,44 @@ static unsigned size_class(uint64_t bytes)
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 
-/* Most series are those of a node or two, and nobody adds to them again. */
-static void series_trim(struct shots_series *series)
+static void span_join(struct shots_span *to, const struct shots_span *more)
 {
-	struct shots_sample *at;
-
-	if (series->samples.n > SMALL)
-		return;
-	at = realloc(series->samples.at, series->samples.n * sizeof(*at));
-	if (!at)
-		return;
-	series->samples.at = at;
-	series->samples.room = series->samples.n;
+	if (more->from_seq < to->from_seq) {
+		to->from_seq = more->from_seq;
+		to->from_ns = more->from_ns;
+	}
+	if (more->to_seq > to->to_seq) {
+		to->to_seq = more->to_seq;
+		to->to_ns = more->to_ns;
+	}
 }
+
+/* A file tells of the ranks of a node, by turns. */
+static void series_add_span(struct shots_series *series, const struct shots_span *span)
+{
+	uint32_t n = series->spans.n, looked = 0;
+
+	for (; n && looked < NODE_RANKS; n--, looked++)
+		if (series->spans.at[n - 1].rank == span->rank) {
+			span_join(&series->spans.at[n - 1], span);
+			return;
+		}
+	*(struct shots_span *)must(list_append(&series->spans)) = *span;
+}
+
+/* A list as long as its room; one with much room keeps it, of which nothing is touched. */
+static void *list_trimmed(void *at, uint32_t n, uint32_t *room, size_t bytes)
+{
+	void *less = n && n <= SMALL ? realloc(at, n * bytes) : NULL;
+
+	if (!less)
+		return at;
+	*room = n;
+	return less;
+}
+
+#define TRIM(list) ((list)->at = list_trimmed((list)->at, (list)->n, &(list)->room, \
+					      sizeof(*(list)->at)))
 
 static void series_add_sample(struct shots_series *series, const struct sample_read *row)
 {
@@ -275,17 +301,21 @@ static void series_add_sample(struct shots_series *series, const struct sample_r
 	*sample = (struct shots_sample){
 		.seq = number_cut(row->seq, 38), .rank = number_cut((uint64_t)row->rank, 20),
 		.size_class = size_class(row->bytes) & 63,
-		.inside_ns = number_cut(row->inside_ns, 40),
-		.before_ns = number_cut(row->before_ns, 40),
-		.done_us = row->done_mono_ns == UNKNOWN_U64 ? 0 :
-			   number_cut(row->done_mono_ns / 1000, 48),
+		.inside_ns = number_cut(row->inside_ns, 38),
+		.before_us = number_cut(row->before_ns / 1000, 26),
 	};
+	if (row->done_mono_ns != UNKNOWN_U64)
+		series_add_span(series, &(struct shots_span){
+			row->rank, row->seq, row->done_mono_ns, row->seq, row->done_mono_ns });
 }
 
+/* Most series are those of a node or two, and nobody adds to them again. */
 static void comm_trim(struct shots_comm *comm)
 {
-	for (struct shots_series *at = comm ? comm->series : NULL; at; at = at->next)
-		series_trim(at);
+	for (struct shots_series *at = comm ? comm->series : NULL; at; at = at->next) {
+		TRIM(&at->samples);
+		TRIM(&at->spans);
+	}
 }
 
 static void shots_add_samples(struct shots *s, const struct shots_node *node)
@@ -563,6 +593,28 @@ static int samples_by_place(const void *left, const void *right)
 				  (a->rank > b->rank) - (a->rank < b->rank);
 }
 
+static int spans_by_rank(const void *left, const void *right)
+{
+	const struct shots_span *a = left, *b = right;
+
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static void series_join_spans(struct shots_series *series)
+{
+	struct shots_span *at = series->spans.at;
+	uint32_t n = 0;
+
+	list_sort(&series->spans, spans_by_rank);
+	for (uint32_t i = 0; i < series->spans.n; i++) {
+		if (n && at[n - 1].rank == at[i].rank)
+			span_join(&at[n - 1], &at[i]);
+		else
+			at[n++] = at[i];
+	}
+	series->spans.n = n;
+}
+
 static void series_settle(struct shots_series *series)
 {
 	struct shots_sample *at = series->samples.at;
@@ -573,6 +625,15 @@ static void series_settle(struct shots_series *series)
 		if (!n || samples_by_place(&at[n - 1], &at[i]))
 			at[n++] = at[i];
 	series->samples.n = n;
+	series_join_spans(series);
+}
+
+const struct shots_span *shots_span(const struct shots_series *series, int64_t rank)
+{
+	const struct shots_span key = { .rank = (int32_t)rank };
+
+	return series->spans.n ? bsearch(&key, series->spans.at, series->spans.n, sizeof(key),
+					 spans_by_rank) : NULL;
 }
 
 static int ranks_by_number(const void *left, const void *right)
@@ -665,6 +726,7 @@ void shots_deinit(struct shots *s)
 		for (struct shots_series *series = comm->series, *next; series; series = next) {
 			next = series->next;
 			list_deinit(&series->samples);
+			list_deinit(&series->spans);
 			free(series);
 		}
 		list_deinit(&comm->ranks);

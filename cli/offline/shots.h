@@ -18,28 +18,30 @@
 #include "rows/read.h"
 #include "util/list.h"
 
-#define SHOTS_UNKNOWN	((UINT64_C(1) << 40) - 1)
+#define SHOTS_UNKNOWN	((1u << 26) - 1)
 
 /*
  * One rank's time in one operation: most of what is kept, hence packed.  What has no room in its
  * bits is the most that has.
  */
-struct __attribute__((packed)) shots_sample {
+struct shots_sample {
 	uint64_t seq : 38, rank : 20, size_class : 6;
-	uint64_t inside_ns : 40;
-	uint64_t before_ns : 40;	/* in operations of other communicators; SHOTS_UNKNOWN */
-	uint64_t done_us : 48;		/* on its node's clock; 0: not known */
+	uint64_t inside_ns : 38;
+	uint64_t before_us : 26;	/* in operations of other communicators; SHOTS_UNKNOWN */
 };
 
-struct shots_samples {
-	LIST(struct shots_sample);
+/* A rank's first and last sample that tells when it was done, on its node's clock. */
+struct shots_span {
+	int32_t rank;
+	uint64_t from_seq, from_ns, to_seq, to_ns;
 };
 
 /* One function on a communicator. */
 struct shots_series {
 	struct shots_series *next;	/* of that communicator; NULL: the last */
 	const char *func;
-	struct shots_samples samples;
+	LIST(struct shots_sample) samples;
+	LIST(struct shots_span) spans;	/* by rank, once shots_settle() was called */
 };
 
 struct shots_node;
@@ -120,6 +122,7 @@ const struct shots_node *shots_node(const struct shots *s, const char *host);
 struct shots_comm *shots_comm(const struct shots *s, uint64_t id, int32_t nranks);
 struct shots_comm *shots_comm_add(struct shots *s, uint64_t id, int32_t nranks);
 const struct shots_rank *shots_rank(const struct shots_comm *comm, int64_t rank);
+const struct shots_span *shots_span(const struct shots_series *series, int64_t rank);
 
 /* A part of a node's file, with its times moved; a new value, or NULL: it has none. */
 json_t *shots_json(const struct shots_node *node, const struct scan_text *part);

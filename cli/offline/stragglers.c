@@ -25,8 +25,7 @@ struct late_joint {
 /* One communicator's function. */
 struct series {
 	const struct shots_comm *comm;
-	const char *func;
-	const struct shots_samples *samples;
+	const struct shots_series *of;
 	int32_t nranks;
 	LIST(struct late_joint) joints;
 	LIST(int64_t) ranks;
@@ -52,8 +51,8 @@ static void series_find_ranks(struct series *s)
 {
 	uint32_t all;
 
-	for (size_t i = 0; i < s->samples->n; i++)
-		*(int64_t *)must(list_append(&s->ranks)) = s->samples->at[i].rank;
+	for (size_t i = 0; i < s->of->samples.n; i++)
+		*(int64_t *)must(list_append(&s->ranks)) = s->of->samples.at[i].rank;
 	list_sort(&s->ranks, compare_i64);
 	all = s->ranks.n;
 	s->ranks.n = 0;
@@ -67,13 +66,16 @@ static void series_find_joints(struct series *s)
 {
 	uint32_t most = 0, all;
 
-	for (size_t i = 0, k; i < s->samples->n; i = k) {
+	for (size_t i = 0, k; i < s->of->samples.n; i = k) {
 		struct late_joint *j = must(list_append(&s->joints));
 
-		for (k = i; k < s->samples->n && s->samples->at[k].seq == s->samples->at[i].seq;)
+		for (k = i; k < s->of->samples.n &&
+			    s->of->samples.at[k].seq == s->of->samples.at[i].seq;)
 			k++;
-		*j = (struct late_joint){ .at = &s->samples->at[i], .n = (uint32_t)(k - i),
-					  .size_class = s->samples->at[i].size_class };
+		*j = (struct late_joint){
+			.at = &s->of->samples.at[i], .n = (uint32_t)(k - i),
+			.size_class = s->of->samples.at[i].size_class,
+		};
 		most = j->n > most ? j->n : most;
 	}
 	all = s->joints.n;
@@ -156,10 +158,10 @@ static bool sample_is_inherited(const struct late_joint *j, uint32_t i)
 {
 	const struct shots_sample *first = &j->at[j->op.first], *late = &j->at[i];
 
-	if (first->before_ns == SHOTS_UNKNOWN || late->before_ns == SHOTS_UNKNOWN)
+	if (first->before_us == SHOTS_UNKNOWN || late->before_us == SHOTS_UNKNOWN)
 		return true;
-	return late->before_ns > first->before_ns &&
-	       late_is_inherited(late->before_ns - first->before_ns,
+	return late->before_us > first->before_us &&
+	       late_is_inherited(1000 * (uint64_t)(late->before_us - first->before_us),
 				 j->op.most_ns - late->inside_ns);
 }
 
@@ -189,19 +191,13 @@ static void joint_add_own(struct series *s, const struct late_joint *j)
 /* The time from one operation to the next by one rank's samples, as often as there are any. */
 static uint64_t series_wall(const struct series *s)
 {
-	const struct shots_sample *from = NULL, *to = NULL;
+	const struct shots_span *span = s->ranks.n ? shots_span(s->of, s->ranks.at[0]) : NULL;
 	double wall_ns;
 
-	for (size_t i = 0; i < s->samples->n; i++) {
-		if (!s->samples->at[i].done_us || s->samples->at[i].rank != s->ranks.at[0])
-			continue;
-		from = from ? from : &s->samples->at[i];
-		to = &s->samples->at[i];
-	}
-	if (!from || to->seq == from->seq || to->done_us <= from->done_us)
+	if (!span || span->to_seq == span->from_seq || span->to_ns <= span->from_ns)
 		return 0;
-	wall_ns = 1e3 * (double)(to->done_us - from->done_us) /
-		  (double)(to->seq - from->seq) * s->joints.n;
+	wall_ns = (double)(span->to_ns - span->from_ns) / (double)(span->to_seq - span->from_seq) *
+		  s->joints.n;
 	return wall_ns < 1e18 ? (uint64_t)wall_ns : 0;
 }
 
@@ -235,9 +231,9 @@ static void series_tell(const struct series *s, const struct late_view *v, uint3
 	const struct late_tally *t = &v->tally[i];
 	double times = late_times(v, i);
 	struct offline_straggler l = {
-		.comm = s->comm, .samples = s->samples, .rank = s->ranks.at[i],
+		.comm = s->comm, .series = s->of, .rank = s->ranks.at[i],
 		.inside_ns = s->inside_ns,
-		.c = { .verdict = late_how_often(times, w->ops), .func = s->func,
+		.c = { .verdict = late_how_often(times, w->ops), .func = s->of->func,
 		       .nranks = s->nranks, .seen = s->ranks.n, .here = "these nodes",
 		       .who.rank = (int32_t)s->ranks.at[i],
 		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
@@ -332,8 +328,7 @@ void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *ar
 		const struct shots_comm *comm = s->comms.at[i];
 
 		for (const struct shots_series *at = comm->series; at; at = at->next) {
-			struct series series = { .comm = comm, .func = at->func,
-						 .samples = &at->samples, .nranks = comm->nranks };
+			struct series series = { .comm = comm, .of = at, .nranks = comm->nranks };
 
 			series_look(&series, found, arg);
 		}

@@ -9,7 +9,7 @@
 
 struct offline_straggler {
 	const struct shots_comm *comm;
-	const struct shots_samples *samples;	/* those of its function */
+	const struct shots_series *series;	/* that of its function */
 	int64_t rank;
 	uint64_t inside_ns;	/* time inside of the median other, in all operations */
 	struct late_case c;	/* what samples tell of it */
