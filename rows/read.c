@@ -280,7 +280,8 @@ static void read_field(struct reader_of_rows *r, const struct read_field *f, voi
 		read_map(r, at);
 		break;
 	case READ_OBJECT:
-		read_members(r, f->of, at);
+		read_row_deinit(f->of, at);
+		read_row(r, f->of, at);
 		break;
 	case READ_LIST:
 		read_list(r, f->of, at);
