@@ -298,13 +298,6 @@ bool read_row(struct reader_of_rows *r, const struct read_table *table, void *ro
 	return read_members(r, table, row);
 }
 
-void read_row_trim(const struct read_table *table, void *row)
-{
-	for (const struct read_field *f = table->fields; f->name; f++)
-		if (f->kind == READ_LIST)
-			list_read_trim((void *)((char *)row + f->offset), f->of->bytes);
-}
-
 void read_row_deinit(const struct read_table *table, void *row)
 {
 	for (const struct read_field *f = table->fields; f->name; f++) {

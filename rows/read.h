@@ -64,9 +64,6 @@ struct reader_of_rows {
 /* Read an object into *row, which need not be initialised.  False: scan.error tells. */
 bool read_row(struct reader_of_rows *r, const struct read_table *table, void *row);
 
-/* Frees the room behind its lists, where one has become shorter. */
-void read_row_trim(const struct read_table *table, void *row);
-
 /* Frees its lists. */
 void read_row_deinit(const struct read_table *table, void *row);
 

@@ -309,20 +309,31 @@ static void ranks_drop_calls(struct comm_ranks_read *comm, uint64_t written_ns)
 	}
 }
 
+/* In memory of their own: the room of all is for the next file. */
+static void inflight_keep_ops(struct snapshot_read *rows)
+{
+	struct snapshot_read ops = { .written_mono_ns = 0 };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rows->inflight.n; i++)
+		n += is_op(&rows->inflight.at[i]);
+	if (n)
+		must(list_init(&ops.inflight, n) ? NULL : rows);
+	for (uint32_t i = 0; i < rows->inflight.n; i++)
+		if (is_op(&rows->inflight.at[i]))
+			*list_must_add(&ops.inflight) = rows->inflight.at[i];
+	list_deinit(&rows->inflight);
+	memcpy(&rows->inflight, &ops.inflight, sizeof(ops.inflight));
+}
+
 void hangs_trim(struct snapshot_read *rows)
 {
-	uint32_t kept = 0;
-
 	for (uint32_t i = 0; i < rows->comms.n; i++)
 		ranks_drop_calls(&rows->comms.at[i], rows->written_mono_ns);
 	for (uint32_t i = 0; i < rows->inflight.n; i++)
 		if (row_is_old(&rows->inflight.at[i]))
 			return;
-	for (uint32_t i = 0; i < rows->inflight.n; i++)
-		if (is_op(&rows->inflight.at[i]))
-			rows->inflight.at[kept++] = rows->inflight.at[i];
-	rows->inflight.n = kept;
-	read_row_trim(&snapshot_reads, rows);
+	inflight_keep_ops(rows);
 }
 
 /* ---- judgement ------------------------------------------------------------------------- */

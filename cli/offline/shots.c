@@ -29,7 +29,7 @@
 #define FORMAT	  "ncclinsp-snapshot"
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
-#define KEEPS	  (8 << 20)	/* bytes of memory for the next file */
+#define KEEPS	  (1 << 20)	/* bytes of memory for the next file */
 #define NODE_RANKS 16		/* of one communicator on a node */
 #define SMALL	  4096		/* items of a list whose room is given back */
 #define READERS	  16		/* files at a time */
@@ -570,6 +570,7 @@ void shots_add(struct shots *s, const char *const *paths, size_t n)
 	for (uint32_t i = 0; i < f.paths.n; i++)
 		free(f.paths.at[i]);
 	list_deinit(&f.paths);
+	malloc_trim(0);	/* what files needed for a while */
 }
 
 enum cli_exit shots_tell_none(const struct shots *s, const char *option)
