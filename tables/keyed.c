@@ -182,3 +182,15 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 	keyed_touch(t, head);
 	return head;
 }
+
+void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
+		      bool *made)
+{
+	struct keyed_head *head = pool_is_taken(&t->pool, number) ? keyed_at(t, number) : NULL;
+
+	if (!head || !item_has_key(t, head, key))
+		return keyed_use(t, key, account, made);
+	*made = false;
+	keyed_touch(t, head);
+	return head;
+}

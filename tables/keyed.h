@@ -80,6 +80,10 @@ void *keyed_find(const struct keyed *t, const void *key);
  * it is zeroed but for its key.  NULL: refused, or no memory.  `account` is a new one's.
  */
 void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made);
+
+/* The same, quickly if it still has the number that it had at the last use. */
+void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
+		      bool *made);
 void keyed_touch(struct keyed *t, void *item);
 void keyed_drop(struct keyed *t, void *item);
 

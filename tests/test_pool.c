@@ -62,6 +62,11 @@ START_TEST(index_agrees_with_an_array_under_random_changes)
 		if (fx_random() % 2) {
 			index_remove(&index, key);
 			model[key] = POOL_NONE;
+		} else if (fx_random() % 2) {
+			bool room = index.used < 32 && model[key] == POOL_NONE;
+
+			ck_assert_int_eq(index_add(&index, key, (uint32_t)i), room);
+			model[key] = room ? (uint32_t)i : model[key];
 		} else if (index_set(&index, key, (uint32_t)i)) {
 			model[key] = (uint32_t)i;
 		} else {

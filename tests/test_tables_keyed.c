@@ -63,6 +63,9 @@ static struct item *use(int i, uid_t account, bool *made)
 {
 	struct key key = make_key(i);
 
+	if (fx_random() % 2)	/* of an item that went, of another's, of none, and of its own */
+		return keyed_use_again(&t, (uint32_t)(fx_random() % (t.config.capacity + 1)), &key,
+				       account, made);
 	return keyed_use(&t, &key, account, made);
 }
 

@@ -5,7 +5,6 @@
  */
 #include "ncclinspd/compare/ranks_compare.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "reader/join/ops.h"
@@ -30,12 +29,23 @@ bool ranks_are_told_apart_by(const struct op *op)
 	       op->seq != UNKNOWN_U64 && ranks_is_timed(op);
 }
 
-/* The longest inside came first. */
-static int ops_by_arrival(const void *left, const void *right)
+/* Sorts a few operations in place; those that compare alike stay in their order. */
+static void ops_sort(struct op **order, uint32_t n,
+		     int (*compare)(const struct op *a, const struct op *b))
 {
-	const struct op *a = *(const struct op *const *)left;
-	const struct op *b = *(const struct op *const *)right;
+	for (uint32_t i = 1; i < n; i++) {
+		struct op *op = order[i];
+		uint32_t at = i;
 
+		for (; at && compare(order[at - 1], op) > 0; at--)
+			order[at] = order[at - 1];
+		order[at] = op;
+	}
+}
+
+/* The longest inside came first. */
+static int ops_by_arrival(const struct op *a, const struct op *b)
+{
 	if (op_inside_ns(a) != op_inside_ns(b))
 		return op_inside_ns(a) > op_inside_ns(b) ? -1 : 1;
 	return (a->rank > b->rank) - (a->rank < b->rank);
@@ -61,11 +71,8 @@ static void fill_waitfree(struct op *op, uint64_t least_ns)
 
 /* ---- by the GPUs' clocks ---------------------------------------------------- */
 
-static int ops_by_start(const void *left, const void *right)
+static int ops_by_start(const struct op *a, const struct op *b)
 {
-	const struct op *a = *(const struct op *const *)left;
-	const struct op *b = *(const struct op *const *)right;
-
 	return (a->gpu_start_mono_ns > b->gpu_start_mono_ns) -
 	       (a->gpu_start_mono_ns < b->gpu_start_mono_ns);
 }
@@ -99,7 +106,7 @@ static bool sort_by_clock(struct op **order, uint32_t n)
 			return false;
 	if (!left_together(order, n))
 		return false;
-	qsort(order, n, sizeof(*order), ops_by_start);
+	ops_sort(order, n, ops_by_start);
 	for (uint32_t i = 1; i < n; i++)
 		if (order[i]->gpu_start_mono_ns - order[i - 1]->gpu_start_mono_ns <=
 		    order[i]->gpu_clock_error_ns)
@@ -107,11 +114,8 @@ static bool sort_by_clock(struct op **order, uint32_t n)
 	return true;
 }
 
-static int ops_by_sync(const void *left, const void *right)
+static int ops_by_sync(const struct op *a, const struct op *b)
 {
-	const struct op *a = *(const struct op *const *)left;
-	const struct op *b = *(const struct op *const *)right;
-
 	return (a->sync_ns < b->sync_ns) - (a->sync_ns > b->sync_ns);
 }
 
@@ -121,7 +125,7 @@ static bool sort_by_sync(struct op **order, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (!order[i]->symmetric || !order[i]->has_sync || order[i]->stamps_refused)
 			return false;
-	qsort(order, n, sizeof(*order), ops_by_sync);
+	ops_sort(order, n, ops_by_sync);
 	return true;
 }
 
@@ -152,14 +156,14 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 	uint64_t least_ns;
 
 	memcpy(order, ops, n * sizeof(*ops));
-	qsort(order, n, sizeof(*order), ops_by_arrival);
+	ops_sort(order, n, ops_by_arrival);
 	least_ns = op_inside_ns(order[n - 1]);
 	if (sort_by_sync(order, n))
 		source = ARRIVAL_SYNC;
 	else if (sort_by_clock(order, n))
 		source = ARRIVAL_GPU_CLOCK;
 	else
-		qsort(order, n, sizeof(*order), ops_by_arrival);
+		ops_sort(order, n, ops_by_arrival);
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
 		ops[i]->arrival_source = source;

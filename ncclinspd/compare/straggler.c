@@ -504,8 +504,8 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 		return LATE_NOBODY;
 	u->series.n = u->nseats;
 	seat->part = *p;
-	track = keyed_use(&s->tracks, &p->gpu, 0, &made);
-	member = keyed_use(&s->members, &key, 0, &made);
+	track = keyed_use_again(&s->tracks, seat->track, &p->gpu, 0, &made);
+	member = keyed_use_again(&s->members, seat->member, &key, 0, &made);
 	if (!track || !member)
 		return LATE_NOBODY;
 	seat->track = keyed_number(track);

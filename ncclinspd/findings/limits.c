@@ -183,7 +183,9 @@ void limits_add(struct limits *l, const struct op *op)
 	h = keyed_use(&l->histories, &key, 0, &made);
 	if (!h)
 		return;
-	limit_make(l, h, is_first(op, new_comm), 0, &limit);
+	limit.ns = l->min_ns;	/* none is shorter, and hardly an operation takes so long */
+	if (ns > limit.ns)
+		limit_make(l, h, is_first(op, new_comm), 0, &limit);
 	if (ns <= limit.ns)
 		h->refused = 0;
 	else if (h->refused++ < REFUSALS)

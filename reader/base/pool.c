@@ -225,21 +225,37 @@ static bool index_has_place(struct index *index)
 	return index_grow(index) || index->used < places / 4 * 3;
 }
 
+/* An empty place that was found for it; false: full, or no memory. */
+static bool index_fill(struct index *index, struct index_place *place, uint64_t key, uint32_t value)
+{
+	const struct index_place *places = index->places;
+
+	assert(value != POOL_NONE);
+	if (index->used == index->capacity || !index_has_place(index))
+		return false;
+	if (places != index->places)	/* it has grown */
+		place = index_find_place(index, key);
+	index->used++;
+	*place = (struct index_place){ key, value + 1 };
+	return true;
+}
+
 bool index_set(struct index *index, uint64_t key, uint32_t value)
 {
 	struct index_place *place = index_find_place(index, key);
 
+	if (!place->value)
+		return index_fill(index, place, key, value);
 	assert(value != POOL_NONE);
-	if (!place->value) {
-		if (index->used == index->capacity)
-			return false;
-		if (!index_has_place(index))
-			return false;
-		place = index_find_place(index, key);
-		index->used++;
-	}
-	*place = (struct index_place){ key, value + 1 };
+	place->value = value + 1;
 	return true;
+}
+
+bool index_add(struct index *index, uint64_t key, uint32_t value)
+{
+	struct index_place *place = index_find_place(index, key);
+
+	return !place->value && index_fill(index, place, key, value);
 }
 
 void index_remove(struct index *index, uint64_t key)

@@ -65,6 +65,13 @@ static inline void *pool_at(const struct pool *pool, uint32_t item)
 	return pool->items + (size_t)item * pool->stride + sizeof(struct pool_head);
 }
 
+static inline bool pool_is_taken(const struct pool *pool, uint32_t item)
+{
+	const char *head = pool->items + (size_t)item * pool->stride;
+
+	return item < pool->fresh && ((const struct pool_head *)(const void *)head)->taken;
+}
+
 /*
  * A map from a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
  * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21 only
@@ -108,6 +115,9 @@ uint32_t index_find(const struct index *index, uint64_t key);
 
 /* Set or replace a key's value (not POOL_NONE).  False: full, or no memory; nothing changed. */
 bool index_set(struct index *index, uint64_t key, uint32_t value);
+
+/* Set a new key's value.  False also if the key is there. */
+bool index_add(struct index *index, uint64_t key, uint32_t value);
 void index_remove(struct index *index, uint64_t key);
 
 /* Lists through items of a pool, oldest first; an item's links live in the item. */

@@ -162,30 +162,34 @@ void recon_trim(struct recon *r)
 }
 
 /* Its places are few beside what they lead to: counted, not refused. */
-static bool recon_set_token(struct recon *r, uint64_t token, uint32_t value)
+static void recon_count_places(struct recon *r, uint32_t mask_before)
 {
-	uint32_t places = r->index.mask;
-	bool set = index_set(&r->index, token, value);
-	uint64_t bytes = (r->index.mask - places) * sizeof(*r->index.places);
+	uint64_t bytes = (r->index.mask - mask_before) * sizeof(*r->index.places);
 
+	if (!bytes)
+		return;
 	memory_add(r->room->memory, r->process->account, bytes);
 	r->taken += bytes;
-	return set;
+}
+
+static bool recon_add_token(struct recon *r, uint64_t token, uint32_t value)
+{
+	uint32_t mask = r->index.mask;
+	bool added = index_add(&r->index, token, value);
+
+	recon_count_places(r, mask);
+	return added;
 }
 
 static uint32_t recon_take_item(struct recon *r, struct pool *pool, enum recon_kind kind,
 				uint64_t token)
 {
-	uint32_t item;
-	enum recon_kind have = recon_find(r, token, &item);
+	uint32_t item = recon_take(r, pool);
 
-	if (have != RECON_NONE)
-		return POOL_NONE;
-	item = recon_take(r, pool);
 	if (item == POOL_NONE)
 		return POOL_NONE;
-	if (!recon_set_token(r, token, token_pack(kind, item))) {
-		/* no memory to make it larger */
+	if (!recon_add_token(r, token, token_pack(kind, item))) {
+		/* it stands for something, or there is no memory to make the index larger */
 		pool_put(pool, item);
 		return POOL_NONE;
 	}
@@ -282,7 +286,20 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 	place = finished_place(r);
 	if (!place)
 		return;
-	*place = recon_set_token(r, token, token_pack(kind, 0)) ? token : 0;
+	*place = recon_add_token(r, token, token_pack(kind, 0)) ? token : 0;
+}
+
+/* The same of one whose item goes: its token keeps its place in the index. */
+static void recon_remember_op(struct recon *r, uint64_t token)
+{
+	uint64_t *place = finished_place(r);
+
+	if (place) {
+		index_set(&r->index, token, token_pack(RECON_FINISHED, 0));
+		*place = token;
+	} else {
+		index_remove(&r->index, token);
+	}
 }
 
 static void recon_drop_item(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
@@ -301,8 +318,8 @@ void recon_drop_op(struct recon *r, uint32_t item)
 	if (!o->held)
 		pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
 	recon_drop_spans(r, o);
-	recon_drop_item(r, &r->ops, item, token);
-	recon_remember(r, token, RECON_FINISHED);
+	pool_put(&r->ops, item);
+	recon_remember_op(r, token);
 }
 
 void recon_drop_api(struct recon *r, uint32_t item)
