@@ -3,9 +3,15 @@
  * What the daemon's pure stages cost: records per second of one core's time, from
  * reconstruct_event() to the aggregates, the links, the log and the detectors, for the mixes
  * that jobs make.  All ranks of each operation are compared.  `--json` prints one
- * object.
+ * object.  `--mix N` plays one mix alone, 2048 operations of each process and no more, to be
+ * counted by another program:
+ *
+ *     valgrind --tool=callgrind --toggle-collect=feed_run build/bench/bench_pipeline --mix 1
+ *
+ * A third number gives each process as many communicators.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/feed.h"
@@ -13,6 +19,7 @@
 
 #define BATCH		256	/* operations of a process at a time, prepared off the clock */
 #define RUN_NS		400000000
+#define COUNTED		2048
 
 static const struct feed_mix mixes[] = {
 	{ "ops: call and collective",        0,  0, 8 },
@@ -52,11 +59,32 @@ static void mix_run(const struct feed_mix *mix, bool json, bool last)
 	feed_close(&f);
 }
 
+static int mix_count(uint32_t i, uint32_t ncomms)
+{
+	uint64_t nth = 0;
+	struct feed f;
+
+	if (i >= sizeof(mixes) / sizeof(*mixes) || !ncomms)
+		return EXIT_FAILURE;
+	feed_open(&f, &mixes[i], ncomms, BATCH);
+	while (nth < COUNTED) {
+		f.nrecords = 0;
+		for (uint32_t k = 0; k < BATCH; k++)
+			feed_make(&f, nth++);
+		feed_timed_run(&f, feed_time_ns(nth));
+	}
+	printf("%s: %llu operations\n", mixes[i].name, (unsigned long long)f.ops);
+	feed_close(&f);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool json = argc > 1 && !strcmp(argv[1], "--json");
 	size_t n = sizeof(mixes) / sizeof(*mixes);
 
+	if (argc > 2 && !strcmp(argv[1], "--mix"))
+		return mix_count((uint32_t)atoi(argv[2]), argc > 3 ? (uint32_t)atoi(argv[3]) : 1);
 	if (json)
 		printf("{");
 	for (size_t i = 0; i < n; i++)

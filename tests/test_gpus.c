@@ -32,7 +32,8 @@ START_TEST(a_clock_is_kept_for_the_next_job)
 {
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
-	gpus_put(gpu);
+	gpus_put(&gpus, gpu);
+	ck_assert_uint_eq(gpus.freed, 1);
 	ck_assert_ptr_eq(gpus_get(&gpus, &others, 0), gpu);
 }
 END_TEST
@@ -52,7 +53,7 @@ START_TEST(ticks_of_another_counter_have_another_clock)
 {
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
-	gpus_put(gpu);
+	gpus_put(&gpus, gpu);
 	others.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1, 0 };
 	ck_assert_ptr_ne(gpus_get(&gpus, &others, 0), gpu);
 }

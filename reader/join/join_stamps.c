@@ -14,11 +14,14 @@
 
 #define FIRST_API_WITH_STAMPS	4
 
+/* Where all are in use, there is none until one is free again: it is not looked for before. */
 static void look_for_gpu(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
 			 uint32_t comm)
 {
-	if (!rcomm->gpu)
-		rcomm->gpu = gpus_get(&rc->gpus, r->process, (uint16_t)comm);
+	if (rcomm->gpu || rcomm->gpus_freed == rc->gpus.freed + 1)
+		return;
+	rcomm->gpu = gpus_get(&rc->gpus, r->process, (uint16_t)comm);
+	rcomm->gpus_freed = rc->gpus.freed + 1;
 }
 
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm)

@@ -71,7 +71,7 @@ static void recon_drop_comm(struct recon *r, uint32_t comm)
 	r->comms[comm] = NULL;
 	if (!rcomm || rcomm == NO_ROOM)
 		return;
-	gpus_put(rcomm->gpu);
+	gpus_put(r->room->gpus, rcomm->gpu);
 	recon_discharge(r, rcomm->stamped ? sizeof(*rcomm) : COMM_BYTES);
 	pages_give(rcomm, sizeof(*rcomm));
 	r->room->comms--;

@@ -138,7 +138,8 @@ struct recon_comm {
 					   counted (join_note_uncounted()); 0: none */
 	uint64_t gap;			/* start tick of the one behind missing numbers; 0: none */
 	uint64_t missing;		/* numbers that are missing */
-	struct gpu *gpu;		/* NULL: there is no room for another */
+	struct gpu *gpu;		/* NULL: there is no room for another ... */
+	uint64_t gpus_freed;		/* ... once so many were freed, plus one; 0: not tried */
 	bool stamped;			/* these are in use */
 	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */
 };
@@ -162,6 +163,7 @@ struct recon_room {
 	uint32_t of_user[RECON_USERS];	/* count by account modulo: a collision shares a half */
 	uint64_t *refused;
 	struct memory *memory;		/* NULL: without a ceiling */
+	struct gpus *gpus;		/* those that communicators hold */
 };
 
 struct recon {

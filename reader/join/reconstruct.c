@@ -85,7 +85,7 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 	apply_limits(&rc->limits, limits);
 	rc->room = (struct recon_room){ .most = rc->limits.comms,
 					.refused = &rc->stats.comms_refused,
-					.memory = rc->limits.memory };
+					.memory = rc->limits.memory, .gpus = &rc->gpus };
 	rc->stats.comms_most = rc->limits.comms;
 	rc->names = names;
 	rc->done = done;

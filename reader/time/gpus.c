@@ -106,10 +106,10 @@ struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 	return gpu;
 }
 
-void gpus_put(struct gpu *gpu)
+void gpus_put(struct gpus *gpus, struct gpu *gpu)
 {
-	if (gpu)
-		gpu->users--;
+	if (gpu && !--gpu->users)
+		gpus->freed++;
 }
 
 static uint64_t gpu_to_mono(const struct gpu *gpu, const struct tick_clock *clock, uint64_t ns)

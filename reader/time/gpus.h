@@ -39,6 +39,7 @@ struct gpu {
 
 struct gpus {
 	LIST(struct gpu *);
+	uint64_t freed;		/* times that one lost its last user */
 };
 
 /* Zeroed is empty. */
@@ -49,7 +50,7 @@ void gpus_deinit(struct gpus *gpus);
  * memory, or GPUS_MAX are in use.
  */
 struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm);
-void gpus_put(struct gpu *gpu);		/* NULL is fine */
+void gpus_put(struct gpus *gpus, struct gpu *gpu);	/* NULL is fine */
 
 /*
  * The bracket of a stamp's true moment, CLOCK_MONOTONIC ns, as gpuclock_map() does:
