@@ -304,8 +304,9 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 # Two libraries have the names that NCCL looks for: this one tests the other.
 $(B)/tests/test_record $(B)/tests/test_record_replay: $(B)/obj/record/entry.o
 
-# The calls that the benchmark plays are counted there.
+# What the benchmarks play is counted there.
 $(B)/tests/test_plugin_cost: $(B)/obj/bench/stream.o
+$(B)/tests/test_pipeline_cost: $(B)/obj/bench/feed.o
 
 # A fuzz target is tests/fuzz/fuzz_<input>.c with its corpus/<input>/.  With the
 # plain driver it is one more test: the corpus, then a short random run.

@@ -8,16 +8,15 @@
  * counts, since now and then one measures itself.  At the end of a group the plugin looks
  * at clocks and control file, 40 times a second at most: that is told apart.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "bench/stream.h"
 #include "plugin/level.h"
 #include "shmring/clock.h"
 #include "tests/fixture.h"
+#include "tests/fx_count.h"
 #include "tests/plugin_driver.h"
 #include "util/nccl_names.h"
 
@@ -26,21 +25,7 @@
 #define MOST_CALLS	512
 #define REST_US		30000	/* the plugin looks every 25 ms */
 
-#if defined(__x86_64__) && defined(__OPTIMIZE__) && \
-	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CAN_BE_COUNTED 1
-#else
-#define CAN_BE_COUNTED 0
-#endif
-
-/* Other compilers need more or less: with these, what has doubled is found. */
-#if defined(__clang__) || __GNUC__ != 12
-#define TOLERATED_PERCENT 100
-#else
-#define TOLERATED_PERCENT 3
-#endif
-
-#if CAN_BE_COUNTED
+#if FX_CAN_COUNT
 
 enum callback { START, STATE, STOP };
 
@@ -129,28 +114,17 @@ static void on_trap(int signal, siginfo_t *info, void *arg)
 	play.instructions += pc < (uintptr_t)&__executable_start || pc >= (uintptr_t)&etext;
 }
 
-/* Below the red zone, where the compiler may keep something. */
-static inline __attribute__((always_inline)) void trap(bool on)
-{
-	if (on)
-		__asm__ volatile("sub $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; "
-				 "add $128, %%rsp" ::: "memory", "cc");
-	else
-		__asm__ volatile("sub $128, %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; "
-				 "add $128, %%rsp" ::: "memory", "cc");
-}
-
 static void call_begin(uint32_t event)
 {
 	play.instructions = 0;
-	trap(play.counted & event);
+	fx_trap(play.counted & event);
 }
 
 static void call_end(enum callback callback, uint32_t what)
 {
 	uint32_t i = play.calls;
 
-	trap(false);
+	fx_trap(false);
 	play.call[i].last = play.instructions;
 	if (play.instructions && (!play.call[i].least || play.instructions < play.call[i].least))
 		play.call[i].least = play.instructions;
@@ -270,7 +244,7 @@ static void kind_check(struct kind kind, uint32_t calls, uint32_t sum, uint32_t 
 	printf("# %-8s%-18s%4u calls %6u instructions each (%u)\n", callback_words[kind.callback],
 	       kind_name(kind), calls, mean, budget);
 	fflush(stdout);
-	over += mean > budget + (budget * TOLERATED_PERCENT + 99) / 100;
+	over += mean > budget + (budget * FX_TOLERATED_PERCENT(3) + 99) / 100;
 }
 
 /* Every kind that was called, once. */
@@ -335,7 +309,7 @@ START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
 	       levels[_i].name, play.calls, sum, most, instructions_of_a_look(context));
 	kinds_check(_i);
 	ck_assert_uint_eq(play.calls, levels[_i].calls);
-	ck_assert_msg(sum <= most + most / 100 * TOLERATED_PERCENT,
+	ck_assert_msg(sum <= most + most / 100 * FX_TOLERATED_PERCENT(3),
 		      "level %s: %u instructions, %u are allowed", levels[_i].name, sum, most);
 	ck_assert_uint_eq(over, 0);
 }
@@ -345,7 +319,7 @@ END_TEST
 
 int main(void)
 {
-#if CAN_BE_COUNTED
+#if FX_CAN_COUNT
 	const struct fx_test tests[] = {
 		FX_LOOP(callbacks_of_a_collective_keep_to_their_budgets, 0, LEVELS),
 	};
