@@ -56,7 +56,8 @@ struct shmring_lane {
 };
 
 /*
- * One process's segment; closed before shmring_forget() or shmring_create().
+ * One process's segment.  shmring_forget() makes zeroed storage a closed one, which
+ * shmring_create() opens.
  *
  * Pools lie where a token's lane and slot point to: room for all of them is kept from the
  * beginning, so that any number leads to memory that can be read.  Where no pool is, it
