@@ -3,22 +3,33 @@
 # What `ncclinsp top` costs: its processor time on a terminal of 120 columns and 40 lines,
 # one look a second, beside a simulated job of 64 processes in 9 communicators.
 #
-#   bench/top.sh [LOOKS]      B=build SCREENS=4:in-flight
+#   bench/top.sh [LOOKS]      B=build SCREENS=4:in-flight FLOOD="8 1000"
 #
+# With FLOOD beside so many processes with so many communicators each, one operation on each.
 # Processor time and not wall time: how busy the machine is matters little.
-. "$(dirname "$0")/../tests/system/lib.sh"
+. "$(dirname "$0")/flood.sh"
 
-looks=${1:-30}
-start_daemon
-setsid "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/bench/top.scn" >/dev/null 2>&1 &
-JOB=$!
-trap 'kill -- "-$JOB" 2>/dev/null; finish' EXIT
 is_there() {
 	api_is summary '[.rows[].comm_id] | unique | length == 9' &&
 		api_is peers '.peers | length > 0'
 }
-wait_until 60 is_there || { echo "the job did not start"; exit 1; }
-sleep 10		# all windows have something
+
+start_job() {
+	start_daemon
+	setsid env -u NCCLINSP_LEVEL "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/bench/top.scn" \
+		>/dev/null 2>&1 &
+	JOB=$!
+	trap 'kill -- "-$JOB" 2>/dev/null; finish' EXIT
+	wait_until 60 is_there || { echo "the job did not start"; exit 1; }
+	sleep 10		# all windows have something
+}
+
+looks=${1:-30}
+if [ -n "${FLOOD:-}" ]; then
+	start_flood $FLOOD
+else
+	start_job
+fi
 
 # spent SCREEN LOOKS: processor time in ms of so many looks at that screen.
 spent() {
