@@ -17,7 +17,6 @@
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
 #define PROVEN_NS UINT64_C(2000000000)	/* what is proven needs no limit, but two looks */
 #define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
-#define YOUNG_NS UINT64_C(1000000000)	/* what stands still for less nobody looks at */
 #define PROCESSES_MOST 1024		/* of a node that is looked at process by process */
 
 /* A rank by what rows in flight name it by. */
@@ -205,7 +204,7 @@ static void add_node(struct hangs *h, const struct shots_node *node)
 static bool row_is_old(const struct inflight_read *row)
 {
 	return row->age_ns != UNKNOWN_U64 &&
-	       (row->age_ns > YOUNG_NS || row->age_ns > row->limit_ns / 2);
+	       (row->age_ns > PROVEN_NS || row->age_ns > row->limit_ns);
 }
 
 /* Has the process posted nothing for a while, on any communicator? */
@@ -227,7 +226,7 @@ static bool process_is_quiet(const struct shots_node *node, int32_t pid)
 				last_ns = rank->last_op_mono_ns;
 		}
 	}
-	return has_ranks && last_ns + YOUNG_NS < node->clock.mono_ns;
+	return has_ranks && last_ns + PROVEN_NS < node->clock.mono_ns;
 }
 
 static bool node_may_hang(const struct shots_node *node)
@@ -277,7 +276,7 @@ static bool comm_may_hang(const struct shots_comm *comm)
 		seen_ns = clock->written_ns < seen_ns ? clock->written_ns : seen_ns;
 		agree = agree && ranks_agree(rank->row, comm->ranks.at[0].row);
 	}
-	return !agree && last_ns + YOUNG_NS < seen_ns;
+	return !agree && last_ns + PROVEN_NS < seen_ns;
 }
 
 /*
@@ -302,7 +301,7 @@ static void ranks_drop_calls(struct comm_ranks_read *comm, uint64_t written_ns)
 		struct local_rank_read *rank = &comm->local_ranks.at[i];
 
 		if (rank->last_op_mono_ns == UNKNOWN_U64 || written_ns == UNKNOWN_U64 ||
-		    rank->last_op_mono_ns + YOUNG_NS < written_ns)
+		    rank->last_op_mono_ns + PROVEN_NS < written_ns)
 			continue;
 		list_deinit(&rank->newest_calls);
 		rank->calls = UNKNOWN_U64;

@@ -102,7 +102,7 @@ job 2.31 500 "ras 0 comm dp op 300
 		ras 65535 comm dp op 400" >"$T/job.scn"
 NCCLINSP_KERNELS=always play
 check "what somebody else has set is taken over" wait_until 60 all_are \
-	'.steering.source == "outside" and (.level_reason | test("somebody else"))'
+	'.steering.source == "outside" and (.level_reason | test("another program"))'
 end
 check "the job ends" ended
 check "no time is told that was not" compare 400
