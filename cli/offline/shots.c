@@ -494,7 +494,7 @@ void shots_add_answer(struct shots *s, const char *name, const char *text, const
 }
 
 /* Files, read by several threads. */
-struct files {
+struct shots_files {
 	struct shots *shots;
 	LIST(char *) paths;
 	atomic_uint next;
@@ -507,7 +507,7 @@ static bool name_ends_with(const char *name, const char *end)
 	return n > m && *name != '.' && !strcmp(name + n - m, end);
 }
 
-static void files_add(struct files *f, const char *path)
+static void files_add(struct shots_files *f, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -531,7 +531,7 @@ static void files_add(struct files *f, const char *path)
 
 static void *files_read(void *arg)
 {
-	struct files *f = arg;
+	struct shots_files *f = arg;
 	struct file_reader *r = must(malloc(sizeof(*r)));
 	uint32_t i;
 
@@ -553,7 +553,7 @@ static uint32_t cpus_count(void)
 void shots_add(struct shots *s, const char *const *paths, size_t n)
 {
 	uint32_t most = cpus_count() < READERS ? cpus_count() : READERS, started = 0;
-	struct files f = { .shots = s };
+	struct shots_files f = { .shots = s };
 	pthread_t threads[READERS];
 
 	/*
