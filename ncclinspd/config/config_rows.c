@@ -475,7 +475,7 @@ static const struct config_row rows[] = {
 	  "how long a rank may stay away, where none has before, until it is critical", "300s",
 	  true, FIELD(not_joined_critical_ns, CONFIG_NS), NULL },
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
-	  "a time from 1s to 24h, as 60s", "late ranks are judged over four of these", "60s", true,
+	  "a time from 1s to 24h, as 60s", "a late rank is found after three of these", "60s", true,
 	  FIELD(straggler_window_ns, CONFIG_NS), NULL },
 	{ "metrics-listen", 0, "ADDRESS:PORT", set_metrics_listen,
 	  "[ADDRESS]:PORT of a numeric address, or none",
