@@ -63,7 +63,6 @@ export NCCLINSP_ENGINE_STEP=4
 # pairs FROM TO: the two ranks of each node, for a line of the scenario.
 pairs() { local i; for ((i = $1; i < $2; i++)); do printf ' ranks %d,%d' $((2 * i)) $((2 * i + 1)); done; }
 start_job() {	# FAULT
-	local i env=()
 	cat >"$T/job.scn" <<-END
 		nodes $NODES
 		processes 2
@@ -80,10 +79,11 @@ start_job() {	# FAULT
 			AllReduce dp 64Ki float32
 		end
 	END
-	for ((i = 0; i < NODES; i++)); do env+=(--env "$i:NCCLINSP_CONTROL=$T/control.$(node "$i")"); done
-	SLURM_JOB_ID=7 nice -n 5 "$B/nccl-sim" "${env[@]}" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/job.scn" 2>"$T/sim" &
+	SLURM_JOB_ID=7 nice -n 5 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/job.scn" 2>"$T/sim" &
 	JOB=$!
 	started+=("$JOB")
+	sleep 1
+	kill -0 "$JOB" || { cat "$T/sim"; exit 1; }
 }
 end_job() { end_all "$JOB"; wait "$JOB" 2>/dev/null; }
 
@@ -96,6 +96,14 @@ explains() {
 	jq -e "[.findings[] | select(.active != false)] | $2" "$T/out" >/dev/null ||
 		{ cat "$T/err"; jq -c '.findings[] | [.kind, .verdict, .grade, .host, .text]' "$T/out"; return 1; }
 }
+# Now and then: on one machine the logins take a second of both cores from the job.
+comes_to_explain() {
+	local end=$((SECONDS + 180))
+	until explains "$@"; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 8
+	done
+}
 # explained WHAT FILTER: in each way, and how long it took.
 explained() {
 	local way
@@ -104,7 +112,7 @@ explained() {
 			skip "$way: $1" "there is no such engine (Debian: prometheus, victoria-metrics)"
 			continue
 		fi
-		check "$way: $1" wait_until 180 explains "$way" "$2"
+		check "$way: $1" comes_to_explain "$way" "$2"
 		explains "$way" "$2" >/dev/null
 		echo "# $way: asked of $NODES nodes, answered in $TOOK ms"
 		jq -r '.findings[] | select(.active != false) | "# \(.kind) \(.verdict) \(.grade), rank \(.whom[0].world_rank) \(
