@@ -473,13 +473,13 @@ function read_kind(key, name,    is)
 	fail(name ": a " is " cannot be read")
 }
 
-function read_member(object, word,    name, key, kind)
+function read_member(object, word,    name, key, kind, line)
 {
 	name = word
 	if (sub(/=json$/, "", name)) {
 		if (member_key(object, name) == "")
 			fail("there is no " object "." name " to be read")
-		read_struct = read_struct "\tstruct scan_text " name "_json;\n"
+		read_struct = "\tstruct scan_text " name "_json;\n" read_struct
 		read_rows = read_rows "\t{ " quoted(name) ", " length(name) ", READ_JSON, offsetof(struct " object \
 			"_read, " name "_json), NULL },\n"
 		return
@@ -487,10 +487,17 @@ function read_member(object, word,    name, key, kind)
 	if ((key = member_key(object, name)) == "")
 		fail("there is no " object "." name " to be read")
 	kind = read_kind(key, name)
-	read_struct = read_struct "\t" (kind == "LIST" ? "LIST(struct " type[key] "_read)" : \
+	line = "\t" (kind == "LIST" ? "LIST(struct " type[key] "_read)" : \
 		kind == "OBJECT" ? "struct " type[key] "_read" : kind == "MAP" ? "struct read_numbers" : \
 		kind == "TEXT" ? "const char *" : kind == "BOOL" ? "bool" : kind == "I32" ? "int32_t" : "uint64_t") \
 		(kind == "TEXT" ? "" : " ") name ";\n"
+	# The widest first: rows are many, and holes would be theirs.
+	if (kind == "BOOL")
+		read_bools = read_bools line
+	else if (kind == "I32")
+		read_ints = read_ints line
+	else
+		read_struct = read_struct line
 	read_rows = read_rows "\t{ " quoted(name) ", " length(name) ", READ_" kind ", offsetof(struct " object "_read, " name \
 		"), " (kind ~ /^(LIST|OBJECT)$/ ? "&" type[key] "_reads" : "NULL") " },\n"
 }
@@ -505,12 +512,12 @@ function read_object(object,    i, n, word, key)
 	for (i = 1; i <= n; i++)
 		if ((key = member_key(object, word[i])) != "" && type[key] in reads)
 			read_object(type[key])
-	read_struct = read_rows = ""
+	read_struct = read_ints = read_bools = read_rows = ""
 	for (i = 1; i <= n; i++)
 		read_member(object, word[i])
 	if (make == "reads")
 		printf "struct %s_read {\n%s};\n\nextern const struct read_table %s_reads;\n\n",
-			object, read_struct, object
+			object, read_struct read_ints read_bools, object
 	else
 		printf "const struct read_table %s_reads = { sizeof(struct %s_read), (const struct read_field[]) {\n%s" \
 			"\t{ 0 },\n} };\n\n", object, object, read_rows
