@@ -346,7 +346,7 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 	--statefile=$(B)/prove
 
 # Every build first, so that what prove counts is the last thing to be read.  Tests with
-# real processes are long and wait a lot: they begin, and there are two more at a time than
+# real processes are long and wait a lot: they begin, and there are three more at a time than
 # cores.  What fails beside others is run once more, alone, and named; what a sanitizer has
 # built gets no second chance.  Clang is here for its warnings only, and the address
 # sanitizer for what it sees: neither needs to be fast.
@@ -357,7 +357,7 @@ check: deps engines
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
 	@rm -f $(B)/prove
-	@$(PROVE) -j$$(($(JOBS) + 2)) --state=save \
+	@$(PROVE) -j$$(($(JOBS) + 3)) --state=save \
 		$(SYSTEM_TESTS) $(NCCL_TESTS) $(CHECKED) || { \
 	failed=$$($(PROVE) --state=failed --dry) && [ -n "$$failed" ] && \
 	! echo "$$failed" | grep -E '^$(B)-(address|thread)/' && \

@@ -64,7 +64,7 @@ START_TEST(nobody_goes_on_before_all_who_are_there_have_come)
 {
 	struct rank r[RANKS];
 
-	open_meet("gpus 4\npeers together\ncomm w ranks 0-3\n");
+	open_meet("gpus 4\ncomm w ranks 0-3\n");
 	for (int i = 0; i < RANKS; i++) {
 		r[i] = (struct rank){ .world = i, .rounds = i == 3 ? ROUNDS / 2 : ROUNDS };
 		ck_assert_int_eq(pthread_create(&r[i].thread, NULL, take_part, &r[i]), 0);
@@ -79,7 +79,7 @@ END_TEST
 
 START_TEST(nobody_waits_for_who_is_dead)
 {
-	open_meet("processes 2\ngpus 2\npeers together\ncomm w ranks 0-3\n");
+	open_meet("processes 2\ngpus 2\ncomm w ranks 0-3\n");
 	meet_bury(meet, scn, 1);
 	meet_leave(meet, 1);
 	meet_wait(meet, 0, 7, &pace);
@@ -89,7 +89,7 @@ END_TEST
 
 START_TEST(who_is_stopped_waits_no_more)
 {
-	open_meet("gpus 2\npeers together\ncomm w ranks 0,1\n");
+	open_meet("gpus 2\ncomm w ranks 0,1\n");
 	stop = 1;
 	meet_wait(meet, 0, 1, &pace);
 	close_meet();
@@ -98,7 +98,7 @@ END_TEST
 
 START_TEST(ranks_that_share_a_thread_come_as_one)
 {
-	open_meet("processes 2\ngpus 2\nthreads process\npeers together\ncomm w ranks 0-3\n");
+	open_meet("processes 2\ngpus 2\nthreads process\ncomm w ranks 0-3\n");
 	meet_leave(meet, 2);
 	meet_wait(meet, 0, 1, &pace);
 	close_meet();
@@ -107,11 +107,18 @@ END_TEST
 
 START_TEST(apart_there_is_nothing_to_wait_for)
 {
-	open_meet("gpus 2\ncomm w ranks 0,1\n");
-	ck_assert_ptr_null(meet);
-	meet_wait(meet, 0, 1, &pace);
-	meet_leave(meet, 0);
-	close_meet();
+	static const char *const apart[] = { "peers apart\n", "pace none\n" };
+
+	for (int i = 0; i < 2; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "gpus 2\n%scomm w ranks 0,1\n", apart[i]);
+		open_meet(text);
+		ck_assert_ptr_null(meet);
+		meet_wait(meet, 0, 1, &pace);
+		meet_leave(meet, 0);
+		close_meet();
+	}
 }
 END_TEST
 

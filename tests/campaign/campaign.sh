@@ -159,9 +159,6 @@ write_scenario() {
 	local noise fault
 	printf -v noise '%b' "${4//COMM/${noise_comm[$2]}}"
 	[[ $3 = signal* ]] && fault= || printf -v fault '%b' "$3"
-	# Who is stopped stops nobody, if the others do not wait for it, and in minutes ranks of a busy
-	# machine get seconds apart.
-	! $real && [[ $3 != signal* ]] || fault="peers together"$'\n'$fault
 	awk -v fault="$fault" -v noise="$noise" '
 		$0 == "@fault@" { print fault; next }
 		$0 == "@noise@" { print noise; next }

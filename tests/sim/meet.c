@@ -21,7 +21,7 @@ int meet_new(struct meet **meetp, const struct scenario *scn)
 	struct meet *m;
 
 	*meetp = NULL;
-	if (!scn->together)
+	if (!scn->together || !scn->pace)
 		return 0;
 	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (m == MAP_FAILED)

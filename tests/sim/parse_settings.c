@@ -60,8 +60,8 @@ static int on_threads(struct parser *p)
 
 static int on_peers(struct parser *p)
 {
-	p->scn->together = lex_accept(&p->lex, "together");
-	return p->scn->together ? 0 : lex_expect(&p->lex, "apart");
+	p->scn->together = !lex_accept(&p->lex, "apart");
+	return p->scn->together ? lex_expect(&p->lex, "together") : 0;
 }
 
 static int on_allgatherv(struct parser *p)

@@ -19,6 +19,7 @@ static void set_defaults(struct scenario *s)
 		.nnodes = 1, .processes_per_node = 1, .gpus_per_process = 1,
 		.agv = true,
 		.pace = 1,
+		.together = true,
 		.hold_ns = -1,
 		.launch_ns = 6000,
 		.chunk_bytes = 512 << 10,

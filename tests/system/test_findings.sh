@@ -36,7 +36,6 @@ hangs paused stall OUTSIDE '[0,1,2,3]'
 
 cat >"$T/runs.scn" <<-SCN
 	processes 4
-	peers together
 	comm runs ranks 0-3 channels 2
 	loop forever
 		compute 5ms

@@ -14,7 +14,6 @@ job() {
 		nodes 2
 		processes 2
 		seed 3
-		peers together
 		stamps ring
 		comm dp ranks 0-3 channels 2
 		comm tp ranks 0,1 ranks 2,3 channels 2

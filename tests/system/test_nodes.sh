@@ -15,6 +15,8 @@ RANKS=$((2 * NODES))
 LATE=$((2 * (NODES * 3 / 4) + 1))	# on the node at three quarters
 GONE=$((NODES / 2 + 1))			# the node that dies
 ABSENT=$((2 * (NODES / 4) + 1))		# who does not come
+WINDOW=${LONG:+60s}			# three of them are judged; 60s is the default
+STEP=${LONG:+4}				# an engine's, of which some twenty are judged
 ALL=$(printf 'node[00-%02d]' $((NODES - 1)))
 
 # ---- the nodes, and who collects what they know ---------------------------------------------
@@ -27,7 +29,8 @@ for ((i = 0; i < NODES; i++)); do
 	mkdir "$SHM/$i"
 	port_free
 	targets+=("'127.0.0.1:$PORT'")
-	node_daemon "$i" --metrics-profile fleet --metrics-listen "$PORT" --stall-min 5s
+	node_daemon "$i" --metrics-profile fleet --metrics-listen "$PORT" --stall-min 5s \
+		--straggler-window "${WINDOW:-3s}"
 	daemons+=("${started[-1]}")
 	node_server "$i"
 done
@@ -35,7 +38,7 @@ all_answer() { local i; for ((i = 0; i < NODES; i++)); do node_answers "$i" || r
 wait_until 120 all_answer || { cat "$T"/*.log; exit 1; }
 
 cat >"$T/prometheus.yml" <<-END
-	global: { scrape_interval: 2s }
+	global: { scrape_interval: $((${STEP:-2} / 2))s }
 	scrape_configs:
 	  - job_name: nccl
 	    static_configs:
@@ -56,7 +59,7 @@ if command -v victoria-metrics >/dev/null; then
 		-memory.allowedBytes 200MB -search.latencyOffset 1s -loggerLevel WARN >"$T/victoria.log" 2>&1 &
 	started+=("$!")
 fi
-export NCCLINSP_ENGINE_STEP=4
+export NCCLINSP_ENGINE_STEP=${STEP:-2}
 
 # ---- the job --------------------------------------------------------------------------------
 
@@ -66,7 +69,6 @@ start_job() {	# FAULT
 	cat >"$T/job.scn" <<-END
 		nodes $NODES
 		processes 2
-		peers together
 		comm tp$(pairs 0 $((NODES / 2))) channels 1
 		comm ep$(pairs $((NODES / 2)) "$NODES") channels 1
 		comm dp ranks 0-$((RANKS - 1)) channels 1 algo tree

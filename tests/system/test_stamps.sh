@@ -78,7 +78,6 @@ check "what was refused has no time of the GPU" refused_are_unknown
 # Rounds of sends and receives share a channel, and their works are stamped together.
 cat >"$T/exchange.scn" <<-SCN
 	processes 4
-	peers together
 	stamps ring
 	comm exchange ranks 0-3 channels 2
 	loop 200

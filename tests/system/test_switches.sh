@@ -18,7 +18,6 @@ cat >"$T/job.scn" <<-SCN
 	nodes 2
 	processes 2
 	seed 3
-	peers together
 	comm dp ranks 0-3 channels 1
 	comm tp ranks 0,1 ranks 2,3 channels 1
 	loop $passes

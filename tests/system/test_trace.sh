@@ -14,7 +14,6 @@ start_daemon
 cat >"$T/late.scn" <<-END
 	nodes 2
 	processes 2
-	peers together
 	comm dp ranks 0-3 channels 2
 	late rank 1 by 20ms comm dp
 	loop forever
