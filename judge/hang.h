@@ -108,8 +108,9 @@ struct hang_rank {
 	uint64_t process;	/* a number of its process */
 	int32_t pid;
 	int32_t world_rank;	/* UNKNOWN_I32 */
-	const char *pci_bus_id;	/* its GPU's; NULL or "": not told */
-	const char *host;	/* NULL: nothing but this node is looked at */
+	const char *pci_bus_id;	/* its GPU's, and gpu_index; NULL or "": not told */
+	int32_t gpu_index;
+	const char *host;	/* NULL: not told */
 	uint64_t gpu;		/* a number of its GPU; 0: not told */
 	const void *owner;	/* the caller's own */
 	uint64_t seen_ns;	/* nothing later is known of it */

@@ -69,7 +69,8 @@ static void add_ranks(struct scene *s, uint32_t group, const int32_t *ranks, uin
 		if (r)
 			*array_must_add(whom, &nwhom) = (struct whom){
 				.rank = r->rank, .world_rank = r->world_rank, .pid = r->pid,
-				.host = r->host, .pci_bus_id = r->pci_bus_id };
+				.host = r->host, .pci_bus_id = r->pci_bus_id,
+				.gpu_index = r->gpu_index };
 	}
 	if (n > 1)
 		whom_add_several(&s->text, whom, nwhom);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "util/list.h"
 #include "util/unknown.h"
@@ -20,62 +21,85 @@ void whom_add_comm(struct phrase *text, const char *name, uint64_t comm_id)
 		phrase_add(text, "its communicator");
 }
 
-static bool whom_has_other_number(const struct whom *w)
+/* What stands in the parentheses. */
+struct whom_text {
+	struct phrase *text;
+	const char *gap;	/* before the next word */
+	bool world;		/* numbers in the job are told */
+};
+
+static void whom_add_text(struct whom_text *t, const char *before, const char *what)
 {
-	return w->world_rank != UNKNOWN_I32 && w->world_rank != w->rank;
+	if (!what || !*what)
+		return;
+	phrase_add(t->text, "%s%s%s", t->gap, before, what);
+	t->gap = ", ";
 }
 
-/* The gap before a word in the parentheses. */
-static const char *whom_gap(bool *open)
+/* "pid 4711", "pids 4711,4713" */
+static void whom_add_numbers(struct whom_text *t, const char *name, const int32_t *numbers,
+			     uint32_t n)
 {
-	bool first = !*open;
-
-	*open = true;
-	return first ? " (" : ", ";
+	if (!n)
+		return;
+	phrase_add(t->text, "%s%s%s", t->gap, name, n > 1 ? "s " : " ");
+	phrase_add_list(t->text, numbers, n);
+	t->gap = ", ";
 }
 
-static void whom_add_text(struct phrase *text, bool *open, const char *before, const char *what)
+static bool whom_has_gpu(const struct whom *w)
 {
-	if (what && *what)
-		phrase_add(text, "%s%s%s", whom_gap(open), before, what);
+	return w->pci_bus_id && *w->pci_bus_id && w->gpu_index != UNKNOWN_I32;
 }
 
-void whom_add(struct phrase *text, const struct whom *w)
+/* Ranks of one node. */
+static void whom_add_node(struct whom_text *t, const struct whom *w, uint32_t n)
 {
-	bool open = false;
+	int32_t world[NAMED], pids[NAMED], gpus[NAMED];
+	uint32_t nworld = 0, npids = 0, ngpus = 0;
 
-	if (whom_has_other_number(w))
-		phrase_add(text, "%sglobal rank %" PRId32, whom_gap(&open), w->world_rank);
-	if (w->pid)
-		phrase_add(text, "%spid %" PRId32, whom_gap(&open), w->pid);
-	whom_add_text(text, &open, "", w->command);
-	whom_add_text(text, &open, "", w->host);
-	whom_add_text(text, &open, "GPU ", w->pci_bus_id);
-	if (open)
-		phrase_add(text, ")");
+	for (uint32_t i = 0; i < n; i++) {
+		if (t->world && w[i].world_rank != UNKNOWN_I32)
+			*array_must_add(world, &nworld) = w[i].world_rank;
+		if (w[i].pid)
+			*array_must_add(pids, &npids) = w[i].pid;
+		if (whom_has_gpu(&w[i]))
+			*array_must_add(gpus, &ngpus) = w[i].gpu_index;
+	}
+	whom_add_numbers(t, "global rank", world, nworld);
+	whom_add_numbers(t, "pid", pids, npids);
+	whom_add_text(t, "", n == 1 ? w->command : NULL);
+	whom_add_text(t, "", w->host);
+	whom_add_numbers(t, "GPU", gpus, ngpus);
+	if (n == 1 && !ngpus)
+		whom_add_text(t, "GPU ", w->pci_bus_id);
+}
+
+static bool whom_share_host(const struct whom *a, const struct whom *b)
+{
+	return a->host && b->host ? !strcmp(a->host, b->host) : a->host == b->host;
 }
 
 void whom_add_several(struct phrase *text, const struct whom *w, uint32_t n)
 {
-	int32_t world[NAMED], pids[NAMED];
-	uint32_t nworld = 0, npids = 0;
-	bool open = false, other = false;
+	struct whom_text t = { .text = text, .gap = " (" };
+	uint32_t first = 0;
 
-	for (uint32_t i = 0; i < n && i < NAMED; i++) {
-		other = other || whom_has_other_number(&w[i]);
-		if (w[i].world_rank != UNKNOWN_I32)
-			*array_must_add(world, &nworld) = w[i].world_rank;
-		if (w[i].pid)
-			*array_must_add(pids, &npids) = w[i].pid;
+	n = n < NAMED ? n : NAMED;
+	for (uint32_t i = 0; i < n; i++)
+		t.world |= w[i].world_rank != UNKNOWN_I32 && w[i].world_rank != w[i].rank;
+	for (uint32_t i = 1; i <= n; i++) {
+		if (i < n && whom_share_host(&w[first], &w[i]))
+			continue;
+		whom_add_node(&t, &w[first], i - first);
+		t.gap = i < n && t.gap[0] == ',' ? "; " : t.gap;
+		first = i;
 	}
-	if (other) {
-		phrase_add(text, "%sglobal ranks ", whom_gap(&open));
-		phrase_add_list(text, world, nworld);
-	}
-	if (npids) {
-		phrase_add(text, "%spids ", whom_gap(&open));
-		phrase_add_list(text, pids, npids);
-	}
-	if (open)
+	if (t.gap[0] != ' ')
 		phrase_add(text, ")");
+}
+
+void whom_add(struct phrase *text, const struct whom *w)
+{
+	whom_add_several(text, w, 1);
 }

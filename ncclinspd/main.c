@@ -205,6 +205,7 @@ static int diagnose_start(struct daemon *d, uint64_t now_ns)
 	};
 	const struct diagnose_source source = {
 		.arg = d,
+		.host = d->config.node_name,
 		.processes = answers_processes,
 		.slots = answers_slots,
 		.changed = flow_finding,

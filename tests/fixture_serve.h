@@ -187,6 +187,7 @@ static inline void fx_diagnose_open(void)
 {
 	const struct diagnose_config config = { 0 };
 	const struct diagnose_source source = {
+		.host = "node7",
 		.processes = fx_processes,
 		.slots = fx_slots,
 		.changed = fx_finding,
@@ -315,7 +316,8 @@ static inline struct process *fx_process(pid_t pid, uid_t uid, int32_t rank)
 	p->ncomms = 1;
 	p->comms = calloc(1, sizeof(*p->comms));
 	p->comms[0] = (struct comm){ .ready = true, .has_id = true, .id = FX_COMM_ID, .rank = rank,
-				     .nranks = 8, .nnodes = 2, .has_gpu = rank == 0 };
+				     .nranks = 8, .nnodes = 2, .has_gpu = rank == 0,
+				     .gpu_index = 5 };
 	snprintf(p->comms[0].name, sizeof(p->comms[0].name), "dp");
 	snprintf(p->comms[0].pci_bus_id, sizeof(p->comms[0].pci_bus_id), "0000:1b:00.0");
 	p->comms[0].gpu_uuid[15] = 0xab;

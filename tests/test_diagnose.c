@@ -315,6 +315,7 @@ START_TEST(who_dies_after_another_is_in_the_same_finding)
 	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.world_rank"), 11);
 	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.pid"), 10);
 	ck_assert_ptr_nonnull(fx_text(a, "findings.0.whom.0.host"));
+	ck_assert(json_is_null(fx_at(a, "findings.0.whom.0.gpu_index")));
 	ck_assert_uint_eq(fx_number(a, "findings.0.whom.1.pid"), 11);
 	ck_assert(json_is_null(fx_at(a, "findings.0.whom.1.world_rank")));
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes.0.pid"), 10);

@@ -46,8 +46,8 @@ START_TEST(a_slow_link_is_named_with_what_cannot_be_told)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 2);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "the link from rank 1 of dp (pid 101) to rank 2 of dp "
-				     "(pid 102) is slow: 3.0 times"));
+				     "the link from rank 1 of dp (pid 101, node7) to rank 2 of dp "
+				     "(pid 102, node7) is slow: 3.0 times"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it may be the path"));
 	json_decref(a);
 }

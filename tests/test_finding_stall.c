@@ -314,7 +314,7 @@ START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 	ck_assert(json_is_false(fx_at(a, "findings.0.evidence.ranks.1.posted")));
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.ranks.1.last_seq"), 19);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "rank 1 (pid 11) has not come to AllReduce #20 on dp"));
+				     "rank 1 (pid 11, node7) has not come to AllReduce #20 on dp"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
 				     "6 of its 8 ranks are not on this node"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));

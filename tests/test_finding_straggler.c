@@ -66,7 +66,7 @@ START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.last"),
 			  fx_number(a, "findings.0.evidence.judged"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "rank 1 of dp (pid 11) comes last of the 2 of 8 ranks"));
+				     "rank 1 of dp (pid 11, node7) comes last of the 2 of 8 "));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));
 	json_decref(a);
 }
@@ -104,7 +104,8 @@ START_TEST(the_gpu_is_named_where_it_is_known)
 	work(4 * WINDOW, 20, 0, 80 * MS);
 	a = findings();
 	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "INTERMITTENT");
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "GPU 0000:1b:00.0"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "node7, GPU 5)"));
+	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.gpu_index"), 5);
 	json_decref(a);
 }
 END_TEST
@@ -151,8 +152,8 @@ START_TEST(the_stage_that_the_others_wait_for_is_named)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert_str_eq(fx_text(a, "findings.0.evidence.func"), "Send and Recv");
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "rank 1 of dp (pid 11) is the pipeline stage that the others "
-				     "wait for of the 3 of 8 ranks"));
+				     "rank 1 of dp (pid 11, node7) is the pipeline stage that the "
+				     "others wait for of the 3 of 8 ranks"));
 	json_decref(a);
 }
 END_TEST

@@ -100,6 +100,36 @@ START_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
 }
 END_TEST
 
+START_TEST(several_are_told_node_by_node)
+{
+	static const char place[] = "0000:3b:00.0";
+	const struct whom who[] = {
+		{ .rank = 0, .world_rank = 8, .pid = 40, .host = "a", .pci_bus_id = place },
+		{ .rank = 1, .world_rank = 9, .pid = 43, .host = "a", .pci_bus_id = place,
+		  .gpu_index = 3 },
+		{ .rank = 2, .world_rank = 10, .pid = 40, .host = "b", .pci_bus_id = place,
+		  .gpu_index = 1 },
+		{ .rank = 3, .world_rank = 11, .pid = 44, .host = "b", .pci_bus_id = place,
+		  .gpu_index = UNKNOWN_I32 },
+	};
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, who, 2);
+	ck_assert_str_eq(text, " (global ranks 8-9, pids 40,43, a, GPUs 0,3)");
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, who, 3);
+	ck_assert_str_eq(text, " (global ranks 8-9, pids 40,43, a, GPUs 0,3; "
+			 "global rank 10, pid 40, b, GPU 1)");
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add_several(&phrase, &who[2], 2);
+	ck_assert_str_eq(text, " (global ranks 10-11, pids 40,44, b, GPU 1)");
+	phrase_start(&phrase, text, sizeof(text));
+	whom_add(&phrase, &who[3]);
+	ck_assert_str_eq(text, " (global rank 11, pid 44, b, GPU 0000:3b:00.0)");
+}
+END_TEST
+
 /* ---- lost records ------------------------------------------------------------ */
 
 static struct loss_growth lose(uint64_t records, enum loss_cause cause, uint64_t lost)
@@ -146,6 +176,7 @@ int main(void)
 		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
 		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
 		FX_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ),
+		FX_TEST(several_are_told_node_by_node),
 		FX_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that),
 		FX_TEST(counter_that_falls_has_begun_anew),
 	};

@@ -31,7 +31,8 @@ static void add(uint64_t comm, int32_t from, int32_t to, uint64_t bytes, uint64_
 static struct whom whom_of(int32_t rank)
 {
 	return (struct whom){ .rank = rank, .world_rank = 4 + rank, .pid = 100 + rank,
-			      .host = host[rank], .pci_bus_id = "0000:3b:00.0" };
+			      .host = host[rank], .pci_bus_id = "0000:3b:00.0",
+			      .gpu_index = rank == 3 ? UNKNOWN_I32 : rank };
 }
 
 /* A ring over four nodes, one link of each, whose link from rank 2 takes so many times. */
@@ -71,7 +72,7 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 	ck_assert_double_eq_tol(slow[0].share, 0.2, 1e-9);
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_str_eq(text, "the link from rank 2 of dp (global rank 6, pid 102, node2, GPU "
-			 "0000:3b:00.0) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
+			 "2) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
 			 "0000:3b:00.0) is slow: 3.0 times the time for a byte of the other links "
 			 "of dp seen here "
 			 "(0.35 against 1.05 GB/s), 20 % of wall time; neither has another link "
@@ -88,7 +89,7 @@ START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
 	ck_assert_int_eq(slow[0].verdict, VERDICT_SEND_SIDE);
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_eq(strstr(text, "all that rank 2 of dp (global rank 6, pid 102, node2, GPU "
-				"0000:3b:00.0) sends is slow"), text);
+				"2) sends is slow"), text);
 	slow[0].hot.where = DELAY_RECEIVE_SIDE;
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "all that is sent to rank "));

@@ -231,9 +231,11 @@ START_TEST(ranks_of_one_communicator_stand_together)
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.0.gpu_uuid"),
 			 "GPU-00000000-0000-0000-0000-0000000000ab");
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.0.pci_bus_id"), "0000:1b:00.0");
+	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.0.gpu_index"), 5);
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.0.state"), "finalized");
 	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.1.rank"), 3);
 	ck_assert(json_is_null(fx_at(a, "comms.0.local_ranks.1.gpu_uuid")));
+	ck_assert(json_is_null(fx_at(a, "comms.0.local_ranks.1.gpu_index")));
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.1.state"), "died");
 	json_decref(a);
 }

@@ -73,6 +73,7 @@ START_TEST(a_row_agrees_with_what_the_other_answers_say)
 		{ "pid", "comms.0.local_ranks.1.pid", "/v1/comms" },
 		{ "gpu_uuid", "comms.0.local_ranks.1.gpu_uuid", "/v1/comms" },
 		{ "pci_bus_id", "comms.0.local_ranks.1.pci_bus_id", "/v1/comms" },
+		{ "gpu_index", "comms.0.local_ranks.1.gpu_index", "/v1/comms" },
 		{ "state", "comms.0.local_ranks.1.state", "/v1/comms" },
 		{ "phase", "comms.0.local_ranks.1.phase", "/v1/comms" },
 		{ "tag", "comms.0.local_ranks.1.tag", "/v1/comms" },

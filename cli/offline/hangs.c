@@ -94,6 +94,7 @@ static void add_rank(struct hangs *h, const struct shots_comm *comm, const struc
 		.name = rank->comm_name ?: "", .key = h->hang.ranks.n, .rank = row->rank,
 		.process = rank_process(rank), .pid = row->pid, .host = rank->node->host,
 		.owner = rank, .world_rank = row->world_rank, .pci_bus_id = row->pci_bus_id,
+		.gpu_index = row->gpu_index,
 		.gpu = (uintptr_t)row->gpu_uuid,
 		.seen_ns = h->shots->nodes.n > 1 ? rank->node->clock.written_ns : UINT64_MAX,
 		.ended = rank_is_over(row), .counts = row->counted,

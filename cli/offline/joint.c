@@ -93,7 +93,8 @@ static struct whom rank_whom(const struct shots_rank *rank)
 {
 	return (struct whom){ .rank = rank->row->rank, .world_rank = rank->row->world_rank,
 			      .pid = rank->row->pid == UNKNOWN_I32 ? 0 : rank->row->pid,
-			      .host = rank->node->host, .pci_bus_id = rank->row->pci_bus_id };
+			      .host = rank->node->host, .pci_bus_id = rank->row->pci_bus_id,
+			      .gpu_index = rank->row->gpu_index };
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */
@@ -124,6 +125,8 @@ static void row_take_rank(json_t *row, const struct shots_rank *rank)
 		row_set_number(row, "world_rank", rank->row->world_rank);
 	if (rank->row->pci_bus_id)
 		json_object_set_new(row, "pci_bus_id", json_string(rank->row->pci_bus_id));
+	if (rank->row->gpu_index != UNKNOWN_I32)
+		json_object_set_new(row, "gpu_index", json_integer(rank->row->gpu_index));
 }
 
 /* Beside what is shown, a row has its kind, and of its rank all that a finding tells. */

@@ -68,7 +68,8 @@ static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 /* One more of the ranks that the text names. */
 static void finding_add_rank(json_t *f, const json_t *row)
 {
-	static const char *const of_rank[] = { "rank", "world_rank", "pid", "pci_bus_id" };
+	static const char *const of_rank[] = { "rank", "world_rank", "pid", "pci_bus_id",
+					     "gpu_index" };
 	json_t *whom = json_object();
 
 	if (json_object_get(row, "finding") || !json_is_integer(json_object_get(row, "rank")))

@@ -362,6 +362,7 @@ struct whom shots_whom(const json_t *row, const char *host)
 		.pid = (int32_t)member_number(row, "pid", 0), .host = host,
 		.command = member_text(row, "command", NULL),
 		.pci_bus_id = member_text(row, "pci_bus_id", NULL),
+		.gpu_index = member_i32(row, "gpu_index"),
 	};
 }
 

@@ -135,7 +135,8 @@ static json_int_t members_count_distinct(const json_t *members, const char *cons
 static const char *const comm_keys[] = { "comm_id", "comm_name", "nranks", "job", "user", NULL };
 static const char *const pid_keys[] = { "pid", NULL };
 /* Processes that share a GPU have a row each; where no GPU is known, a process stands for it. */
-static const char *const gpu_keys[] = { "gpu_uuid", "pci_bus_id", "pid", "job", NULL };
+static const char *const gpu_keys[] = { "gpu_uuid", "pci_bus_id", "gpu_index", "pid", "job",
+					 NULL };
 static const char *const job_keys[] = { "job", "user", NULL };
 
 static json_t *members_sum_up(const json_t *members, const char *const *keys)

@@ -71,6 +71,7 @@ struct finding_whom {
 	int32_t world_rank;	/* UNKNOWN_I32: not told */
 	int32_t pid;		/* UNKNOWN_I32, as the GPU: it is not on this node */
 	char pci_bus_id[32];	/* "": not told */
+	int32_t gpu_index;
 };
 
 /* All that diagnose alone sets. */

@@ -160,13 +160,21 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 	return taken;
 }
 
-struct whom diagnose_whom(const struct process *p, const struct comm *c)
+struct whom diagnose_whom(const struct diagnose *dg, const struct process *p,
+			  const struct comm *c)
 {
 	return (struct whom){
 		.rank = c ? c->rank : UNKNOWN_I32,
-		.world_rank = job_world_rank(p, c), .pid = p->pid,
+		.world_rank = job_world_rank(p, c), .pid = p->pid, .host = dg->source.host,
 		.pci_bus_id = c && c->has_gpu ? c->pci_bus_id : NULL,
+		.gpu_index = c && c->has_gpu ? c->gpu_index : UNKNOWN_I32,
 	};
+}
+
+static void whom_take_gpu(struct finding_whom *w, const struct comm *c)
+{
+	snprintf(w->pci_bus_id, sizeof(w->pci_bus_id), "%s", c->has_gpu ? c->pci_bus_id : "");
+	w->gpu_index = c->has_gpu ? c->gpu_index : UNKNOWN_I32;
 }
 
 /* A rank of this node tells who it is, and often also who those of other nodes are. */
@@ -177,8 +185,7 @@ static void finding_take_whom(struct finding *f, const struct process *p, const 
 
 		if (w->rank == c->rank) {
 			w->pid = p->pid;
-			snprintf(w->pci_bus_id, sizeof(w->pci_bus_id), "%s",
-				 c->has_gpu ? c->pci_bus_id : "");
+			whom_take_gpu(w, c);
 		}
 		if (w->rank == c->rank || w->world_rank == UNKNOWN_I32)
 			w->world_rank = job_world_rank_of(p, c, w->rank);
@@ -197,7 +204,7 @@ static void finding_take_process(struct finding *f, const struct process *p)
 		w->pid = p->pid;
 		w->world_rank = job_world_rank(p, NULL);
 		if (c && c->has_gpu)
-			snprintf(w->pci_bus_id, sizeof(w->pci_bus_id), "%s", c->pci_bus_id);
+			whom_take_gpu(w, c);
 	}
 }
 
@@ -215,7 +222,8 @@ static void finding_name(const struct diagnose *dg, struct finding *f)
 
 	for (uint32_t i = 0; i < f->nranks; i++)
 		f->life.whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
-							 .world_rank = UNKNOWN_I32 };
+							 .world_rank = UNKNOWN_I32,
+							 .gpu_index = UNKNOWN_I32 };
 	for (size_t i = 0; i < n; i++) {
 		if (f->process_id && list[i]->id == f->process_id) {
 			finding_take_process(f, list[i]);

@@ -67,6 +67,7 @@ struct unwatched {
  */
 struct diagnose_source {
 	void *arg;
+	const char *host;	/* the node, as sentences name it; NULL: they do not */
 	size_t (*processes)(void *arg, struct process *const **list);
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	diagnose_changed_fn *changed;
@@ -110,7 +111,8 @@ uint32_t diagnose_left_out(const struct diagnose *dg);
 /* ---- for detectors ------------------------------------------------------- */
 
 /* A process of this node in its communicator `c`, or NULL, whose texts they keep. */
-struct whom diagnose_whom(const struct process *p, const struct comm *c);
+struct whom diagnose_whom(const struct diagnose *dg, const struct process *p,
+			  const struct comm *c);
 
 /*
  * Each row of the table.  `state` is what `init` made (state_bytes, zeroed); the

@@ -73,7 +73,7 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 {
 	const struct comm *comm = job_largest_comm(p);
 	struct death row = { .ended_ns = p->ended_ns, .user = p->uid,
-			     .who = diagnose_whom(p, comm) };
+			     .who = diagnose_whom(dg, p, comm) };
 	struct died_oldest oldest = { .row = &row };
 	struct died_process *d;
 

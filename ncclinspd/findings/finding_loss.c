@@ -104,7 +104,7 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 			     .since_ns = before ? p->first_seen_ns : w->since_ns };
 	const struct comm *comm = job_largest_comm(p);
 	struct loss_case c = {
-		.who = diagnose_whom(p, comm), .comm_name = f.comm_name, .before = before,
+		.who = diagnose_whom(dg, p, comm), .comm_name = f.comm_name, .before = before,
 		.growth = *l,
 	};
 

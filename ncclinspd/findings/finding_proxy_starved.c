@@ -192,7 +192,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 	const struct comm *comm = owner->has_comm_id ?
 		jobs_comm(process, owner->comm_id, owner->rank) : NULL;
 	struct starved_case c = { .row = worst, .count = s->count,
-				  .who = diagnose_whom(process, comm) };
+				  .who = diagnose_whom(s->dg, process, comm) };
 	struct finding f = {
 		.kind = FINDING_PROXY_STARVED,
 		.severity = away ? FINDING_WARNING : FINDING_INFO,

@@ -290,11 +290,11 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 		const struct comm *to = own ? jobs_comm(list[i], l->comm_id, l->peer) : NULL;
 
 		if (from)
-			p->from = diagnose_whom(list[i], from);
+			p->from = diagnose_whom(s->dg, list[i], from);
 		if (from && !p->to.pid)
 			p->to.world_rank = job_world_rank_of(list[i], from, l->peer);
 		if (to)
-			p->to = diagnose_whom(list[i], to);
+			p->to = diagnose_whom(s->dg, list[i], to);
 	}
 }
 

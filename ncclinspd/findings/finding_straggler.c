@@ -36,7 +36,7 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 
 	said.comm_name = s->comm->name;
 	said.comm_id = s->comm->id;
-	said.who = diagnose_whom(s->process, s->comm);
+	said.who = diagnose_whom(s->dg, s->process, s->comm);
 	late_say(&said, f->text, sizeof(f->text));
 }
 

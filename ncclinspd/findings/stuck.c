@@ -64,6 +64,11 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 		};
 }
 
+static const struct diagnose_source *stuck_source(const struct hang *h)
+{
+	return h->arg;
+}
+
 static void rank_add(struct hang *h, const struct process *p, const struct comm *comm,
 		     uint32_t index, const struct hang_halt *halt)
 {
@@ -74,6 +79,7 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 		.name = comm->name, .key = rank_key(p, index), .rank = comm->rank,
 		.process = p->id, .pid = p->pid, .world_rank = job_world_rank(p, comm),
 		.pci_bus_id = comm->has_gpu ? comm->pci_bus_id : NULL,
+		.gpu_index = comm->gpu_index, .host = stuck_source(h)->host,
 		.gpu = comm_gpu(comm), .owner = p,
 		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE, .halt = *halt,
 		.counts = reconstruct_counts(p, comm),

@@ -41,6 +41,7 @@ struct rank_row {
 	char job[128];
 	uint8_t gpu_uuid[16];
 	char pci_bus_id[32];
+	int32_t gpu_index;
 	name_t phase;
 	uint64_t tag, lost;
 	name_t last_func;
@@ -328,6 +329,7 @@ static void rank_row_put_comm(struct rank_row *row, const struct process *p,
 	row->has_gpu = c->has_gpu;
 	memcpy(row->gpu_uuid, c->gpu_uuid, sizeof(row->gpu_uuid));
 	rank_copy_text(row->pci_bus_id, sizeof(row->pci_bus_id), c->has_gpu ? c->pci_bus_id : NULL);
+	row->gpu_index = c->has_gpu ? c->gpu_index : UNKNOWN_I32;
 	rank_copy_text(row->comm_name, sizeof(row->comm_name), c->name);
 	row->state = process_comm_state(p, c);
 }

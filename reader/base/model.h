@@ -39,6 +39,7 @@ struct comm {
 	bool has_gpu;
 	uint8_t gpu_uuid[16];
 	char pci_bus_id[32];
+	int32_t gpu_index;	/* its number in nvidia-smi; UNKNOWN_I32: not known */
 	char name[97];		/* "": none was given */
 	uint64_t init_ticks;
 	uint64_t finalize_ticks; /* 0: open */

@@ -19,6 +19,7 @@
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/base/pool.h"
+#include "reader/base/proc.h"
 #include "reader/read/life.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
@@ -415,6 +416,7 @@ static void segment_take_comm(struct comm *to, const struct nci_comm *from)
 	memcpy(to->gpu_uuid, from->gpu_uuid, sizeof(to->gpu_uuid));
 	copy_text(to->pci_bus_id, sizeof(to->pci_bus_id), from->pci_bus_id,
 		  sizeof(from->pci_bus_id));
+	to->gpu_index = to->has_gpu ? proc_gpu_index(PROC_GPUS, to->pci_bus_id) : UNKNOWN_I32;
 	copy_text(to->name, sizeof(to->name), from->name, name_bytes);
 	to->ready = true;
 }

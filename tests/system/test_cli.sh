@@ -246,7 +246,7 @@ sed 's/loop 40/loop forever/' "$T/job.scn" >"$T/late.scn"
 setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" >/dev/null 2>&1 &
 JOB=$!
 check "the late rank is named" wait_until 60 eval \
-	'"$I" status | grep -Eq "! suspected: rank 2 of dp .pid [0-9]+. comes last in [0-9]+ % of AllReduce"'
+	'"$I" status | grep -Eq "! suspected: rank 2 of dp .pid [0-9]+, [^ ]+. comes last in [0-9]+ % of AllReduce"'
 check "diagnose and check tell of it as well, and raise no alarm" \
 	eval 'ends 0 "$I" diagnose -f kind=straggler && says "^suspected warning: straggler STEADY on dp" &&
 	      "$I" check | grep -q "suspected: .*rank 2 of dp"'

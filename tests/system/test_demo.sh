@@ -13,9 +13,9 @@ check "the demo runs" sh -c "TMPDIR='$T/tmp' B='$B' FRAMES=2 '$TOP/tests/demo.sh
 # A verdict may be broken into two lines.
 said() { tr '\n' ' ' <"$T/frames" | tr -s ' ' | grep -oE "$1" | wc -l; }
 check "rank 0 of the first job is named in every frame" \
-	test "$(said '! suspected: job 4711: rank 0 of world \(pid [0-9]+\) comes last in [0-9]+ % of AllReduce, 13\.[0-9]ms after')" -eq 2
+	test "$(said '! suspected: job 4711: rank 0 of world \(pid [0-9]+, [^ ]+\) comes last in [0-9]+ % of AllReduce, 13\.[0-9]ms after')" -eq 2
 check "rank 1 of a data-parallel pair of the second too" \
-	test "$(said '! suspected: job 4712: rank 1 of dp \(pid [0-9]+\) comes last in [0-9]+ % of ReduceScatter')" -eq 2
+	test "$(said '! suspected: job 4712: rank 1 of dp \(pid [0-9]+, [^ ]+\) comes last in [0-9]+ % of ReduceScatter')" -eq 2
 check "nobody else is" test "$(said 'comes last in')" -eq 4
 check "there are two jobs" test "$(said ' jobs 2 ')" -eq 2
 check "nothing is left behind" test -z "$(traces)"

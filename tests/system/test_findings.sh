@@ -49,7 +49,7 @@ of_rank_2
 kill -STOP "$PID"
 check "stopped: a process in state T is named, with what lets it continue" wait_until 20 verdict stall STOPPED '[2]'
 check "stopped: ... and its pid" api_is 'findings?active=true&grade=found' "any(.findings[]; .comm_name == \"runs\" and
-	(.text | test(\"^rank 2 .pid $PID. is stopped by a signal .state T.* on runs.* kill -CONT $PID lets it continue\")))"
+	(.text | test(\"^rank 2 .pid $PID, [^ ]+. is stopped by a signal .state T.* on runs.* kill -CONT $PID lets it continue\")))"
 kill -CONT "$PID"
 goes_on() { api_is 'findings?active=true' '[.findings[] | select(.comm_name == "runs" and .verdict == "STOPPED")] == []'; }
 check "stopped: it goes on, and the finding is over" wait_until 20 goes_on

@@ -26,15 +26,15 @@ agree() {
 	check "$1: the API" row "$2"
 	check "$1: ... and nothing of the other grade" eval \
 		'[ "$(api "findings?active=true" | jq ".findings | length")" -eq 1 ]'
-	check "$1: status" eval 'ends 0 "$I" status && tells " now +${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp.* ago$due"'
-	check "$1: top" eval 'ends 0 "$I" top -n 1 && tells "^${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp.* ago$due"'
+	check "$1: status" eval 'ends 0 "$I" status && tells " now +${mark}rank 3 .pid [0-9]+, [^ ]+. has not come to AllReduce #10 on dp.* ago$due"'
+	check "$1: top" eval 'ends 0 "$I" top -n 1 && tells "^${mark}rank 3 .pid [0-9]+, [^ ]+. has not come to AllReduce #10 on dp.* ago$due"'
 	check "$1: ... in its table" eval 'grep -Eq "^ +3 .* dp .* $verdict\$" "$T/out"'
 	check "$1: ranks" eval 'ends 0 "$I" ranks && grep -Eq "^ +3 .* dp .* $verdict\$" "$T/out"'
 	check "$1: dmon" eval 'ends 0 "$I" dmon -n 1 && grep -Eq " $verdict\$" "$T/out"'
 	check "$1: who waits for whom is not known, in no table" eval '
 		ends 0 "$I" ranks --comm dp -o csv --fields wait,blame && [ "$(grep -c "^,$" "$T/out")" -eq 4 ] &&
 		ends 0 "$I" dmon -n 1 -o csv --fields wait,blame && [ "$(grep -c "^,$" "$T/out")" -eq 4 ]'
-	check "$1: diagnose" eval 'ends $code "$I" diagnose && tells "rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
+	check "$1: diagnose" eval 'ends $code "$I" diagnose && tells "rank 3 .pid [0-9]+, [^ ]+. has not come to AllReduce #10 on dp"'
 	check "$1: ... under its grade" eval '[ "$(grep -Ec "^suspected warning: desync NOT_JOINED on dp.*, for [0-9.]+s$due\$" "$T/out")" -eq $suspected ] &&
 		[ "$(grep -c "^critical: desync NOT_JOINED on dp" "$T/out")" -eq $found ]'
 	check "$1: check" eval 'ends $check_code "$I" check && tells "^NCCLINSP $line.*has not come to AllReduce #10 on dp.*$due [|] critical=$found;"'

@@ -66,7 +66,7 @@ JOB=$!
 check "a job that starts appears by itself" sees "processes 4"
 check "its ranks are listed" sees "RANK .* BLAME"
 check "what runs is shown with its source" sees "AllReduce .*kernel_gpu"
-check "the late rank is named" sees "rank 1 of dp .pid [0-9]+. comes last"
+check "the late rank is named" sees "rank 1 of dp .pid [0-9]+, [^ ]+. comes last"
 check "records per second come with the second look" sees "records/s [0-9]"
 
 # choose "text" key...: the keys, and what they lead to.

@@ -2,10 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The same scenario through every version of NCCL's profiler API: the same
 # operations, and what a version cannot tell is null.
+if [ -z "${OWN_MOUNTS-}" ] && [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+	OWN_MOUNTS=1 exec unshare -m bash "$0"
+fi
 . "$(dirname "$0")/lib.sh"
 
 SCENARIO=$TOP/tests/scenarios/versions.scn
 
+# The GPUs of a node as NVIDIA's driver shows them, where only this test sees the mount: the first
+# is nobody's here.
+[ -n "${OWN_MOUNTS-}" ] && mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0000:{05,15,25,35}:00.0 ||
+	OWN_MOUNTS=
 start_daemon --stall-min 300ms
 
 # A driver that names one GPU.
@@ -86,15 +93,18 @@ for v in 1 2 3; do
 done
 # hangs V OPTION...: nothing but the stuck link of that job.
 hangs() {
-	"$B/ncclinsp" diagnose -o json "${@:2}" | jq -e --argjson v "$1" '[.findings[] | select(.verdict == "LINK")] |
+	"$B/ncclinsp" diagnose -o json "${@:2}" | jq -e --argjson v "$1" --arg mounts "$OWN_MOUNTS" '[.findings[] | select(.verdict == "LINK")] |
 		length == 1 and all(.[]; .job == "800\($v)" and .ranks == [0] and .pid == .whom[0].pid and
 			.whom[0].pci_bus_id == "0000:\($v)5:00.0" and
-			(.text | test("on a communicator hangs .* rank 0 \\(pid [0-9]+, GPU 0000:\($v)5:00.0\\)")))'
+			.whom[0].gpu_index == (if $mounts == "" then null else $v end) and
+			(.text | test("on a communicator hangs .* rank 0 \\(pid [0-9]+, [^ ]+, GPU \(if $mounts == "" then "0000:\($v)5:00.0" else $v end)\\)")))'
 }
 for v in 1 2 3; do
 	for option in "--job 800$v" "--gpu :${v}5:00"; do
 		check "v$v: diagnose finds what hangs with $option" wait_until 20 hangs $v $option
 	done
+	[ -z "$OWN_MOUNTS" ] || check "v$v: ranks tells its index" eval '
+		[ "$("$B/ncclinsp" ranks --job 800$v --no-header -o csv --fields gpu,gpu_index | sort | paste -sd" ")" = "0000:${v}5:00.0,$v 0000:${v}6:00.0," ]'
 	check "v$v: what waits for it does not say where that is" eval '"$B/ncclinsp" diagnose -o json --gpu :${v}6:00 |
 		jq -e ".findings[0].text | test(\"waits there for rank 0, whose process this version of NCCL does not\")"'
 done
@@ -110,7 +120,7 @@ done
 absent() {
 	"$B/ncclinsp" diagnose -o json --job "900$1" | jq -e --argjson v "$1" '[.findings[] | select(.kind != "loss")] |
 		length == 1 and (.[0] | .verdict == "NOT_JOINED" and .grade == "found" and .ranks == [3] and
-			.job == "900\($v)" and (.text | test("^rank 3 \\(pid [0-9]+\\) has not come to AllReduce #10 on ")))'
+			.job == "900\($v)" and (.text | test("^rank 3 \\(pid [0-9]+, [^ ]+\\) has not come to AllReduce #10 on ")))'
 }
 for v in 1 2 3; do
 	check "v$v: who has not come is named, and nobody else" wait_until 40 absent $v
