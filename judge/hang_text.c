@@ -446,7 +446,8 @@ static void add_doubts(struct scene *s)
 			   "operations is not watched.");
 	else if (s->group->unwatched)
 		phrase_add(&s->text, " This is based on which rank posted what, because the end "
-			   "is not watched; NCCLINSP_KERNELS=always watches every end.");
+			   "is not watched; NCCLINSP_KERNELS=always watches "
+			   "every end from NCCL 2.28 on.");
 }
 
 /* Inside a node no transfer tells which of them holds up the others. */

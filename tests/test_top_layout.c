@@ -328,6 +328,45 @@ START_TEST(a_finding_stands_at_the_ranks_that_it_is_about)
 }
 END_TEST
 
+static void put_job(json_t *rank, const char *job)
+{
+	json_object_set_new(rank, "job", json_string(job));
+}
+
+/* Of job 4711, of which rank 5 has not come: the only row on the screens that sum up. */
+static const char *fx_row_of_job(enum view_table table, const char *grade)
+{
+	json_t *rank, *row = fx_worst_rank(5);
+	size_t i;
+
+	json_array_foreach(fx_ranks(), i, rank)
+		put_job(rank, "4711");
+	json_object_set_new(row, "finding", json_string("desync"));
+	json_object_set_new(row, "verdict", json_string("NOT_JOINED"));
+	json_object_set_new(row, "grade", json_string(grade));
+	fx_step()->table = table;
+	fx_build();
+	return fx.frame.lines[fx_find_line("VERDICT") + 1].text;
+}
+
+START_TEST(jobs_and_communicators_are_as_suspected_as_their_worst_rank)
+{
+	const char *row = fx_row_of_job(_i ? VIEW_COMMS : VIEW_JOBS, "suspected");
+
+	ck_assert_ptr_nonnull(strstr(row, "4711"));
+	ck_assert_ptr_nonnull(strstr(row, " NOT_JOINED?"));
+}
+END_TEST
+
+START_TEST(what_is_found_in_a_job_has_no_question_mark)
+{
+	const char *row = fx_row_of_job(_i ? VIEW_COMMS : VIEW_JOBS, "found");
+
+	ck_assert_ptr_nonnull(strstr(row, " NOT_JOINED"));
+	ck_assert_ptr_null(strchr(row, '?'));
+}
+END_TEST
+
 START_TEST(the_plot_shows_the_newest_at_its_right_end)
 {
 	int line;
@@ -409,6 +448,8 @@ int main(void)
 		FX_TEST(without_any_answer_only_the_error_is_shown),
 		FX_TEST(a_finding_is_told_in_full),
 		FX_TEST(a_finding_stands_at_the_ranks_that_it_is_about),
+		FX_LOOP(jobs_and_communicators_are_as_suspected_as_their_worst_rank, 0, 2),
+		FX_LOOP(what_is_found_in_a_job_has_no_question_mark, 0, 2),
 		FX_TEST(the_plot_shows_the_newest_at_its_right_end),
 		FX_TEST(the_history_is_bounded),
 		FX_TEST(as_text_a_long_second_table_is_cut_and_says_so),

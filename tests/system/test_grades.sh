@@ -18,9 +18,9 @@ tells() { flat | grep -Eq "$1" || { flat; return 1; }; }
 
 # agree NAME GRADE: all surfaces, one behind the other, call rank 3 that.
 agree() {
-	local grade=$2 mark="! job 471142: " due="" check_code=2 code=10 found=1 suspected=0 line="CRITICAL - job 471142: rank 3 " verdict="NOT_JOINED"
+	local grade=$2 mark="! job 471142: " due="" check_code=2 code=10 found=1 suspected=0 title=critical line="CRITICAL - job 471142: rank 3 " verdict="NOT_JOINED"
 	if [ "$2" = suspected ]; then
-		mark="! suspected: job 471142: " check_code=0 code=0 found=0 suspected=1 verdict="NOT_JOINED[?]"
+		mark="! suspected: job 471142: " check_code=0 code=0 found=0 suspected=1 title="suspected warning" verdict="NOT_JOINED[?]"
 		line="OK - no finding; suspected: job 471142: rank 3 " due=", found in [0-9.]+s if it goes on"
 	fi
 	check "$1: the API" row "$2"
@@ -37,6 +37,8 @@ agree() {
 	check "$1: diagnose" eval 'ends $code "$I" diagnose && tells "rank 3 .pid [0-9]+, [^ ]+. has not come to AllReduce #10 on dp"'
 	check "$1: ... under its grade" eval '[ "$(grep -Ec "^suspected warning: desync NOT_JOINED on dp.*, for [0-9.]+s$due\$" "$T/out")" -eq $suspected ] &&
 		[ "$(grep -c "^critical: desync NOT_JOINED on dp" "$T/out")" -eq $found ]'
+	check "$1: ... of its job" eval 'ends $code "$I" diagnose --job 471142 && tells "^${title}: desync NOT_JOINED on dp of job 471142.*rank 3 .pid [0-9]+, [^ ]+. has not come"'
+	check "$1: ... and not of another one" eval 'ends 4 "$I" diagnose --job 4711 && says "no process of job .4711. here" && ! tells NOT_JOINED'
 	check "$1: check" eval 'ends $check_code "$I" check && tells "^NCCLINSP $line.*has not come to AllReduce #10 on dp.*$due [|] critical=$found;"'
 	check "$1: a trace of a snapshot" eval 'file=$("$I" snapshot) && "$I" trace -q -o "$T/trace.json" "$file" && marks $grade "$T/trace.json"'
 	check "$1: metrics" eval 'metric ncclinsp_findings $found && metric ncclinsp_findings_suspected $suspected'
