@@ -51,7 +51,12 @@ static bool is_out_and_stopped(const struct hang_standing *r)
 
 static bool is_lost(const struct hang_standing *r)
 {
-	return is_out(r) && r->elsewhere == HANG_NONE;
+	return is_out(r) && r->elsewhere == HANG_NONE && !r->may_wait;
+}
+
+static bool is_out_and_may_wait(const struct hang_standing *r)
+{
+	return is_out(r) && r->may_wait;
 }
 
 static bool is_with_another(const struct hang_standing *r)
@@ -611,7 +616,10 @@ static void decide_at(const struct hang_input *in, uint32_t comm, struct hang_ve
 	}
 	if (name_all(c, is_lost, VERDICT_NOT_JOINED, out))
 		return;
-	if (!find_circle(in, out->comm, out))
+	if (find_circle(in, out->comm, out))
+		return;
+	out->may_wait = name_all(c, is_out_and_may_wait, VERDICT_UNKNOWN, out);
+	if (!out->may_wait)
 		decide_together(c, out);
 }
 
@@ -651,12 +659,14 @@ bool hang_is_proven(enum verdict verdict)
 /* The cause is named, or else the verdict says no more than that ranks wait. */
 static uint32_t case_doubt(const struct hang_case *c)
 {
+	if (c->verdict.may_wait)
+		return 2;
 	switch (c->verdict.verdict) {
 	case VERDICT_NO_ROOM:
 	case VERDICT_PARTIAL:
 	case VERDICT_INTERNAL:
 	case VERDICT_UNKNOWN:
-		return 2;
+		return 3;
 	default:
 		return !hang_is_proven(c->verdict.verdict);
 	}
@@ -669,7 +679,7 @@ static const struct hang_group *case_group(const struct hang_case *c)
 
 bool hang_may_be_busy(const struct hang_case *c)
 {
-	return c->verdict.verdict == VERDICT_NOT_JOINED ||
+	return hang_is_absence(&c->verdict) ||
 	       (c->verdict.verdict == VERDICT_COMM_DEADLOCK && case_group(c)->by_calls);
 }
 
@@ -680,6 +690,9 @@ bool hang_explains(const struct hang_case *cause, const struct hang_case *c)
 	if (!doubt || c->verdict.verdict == VERDICT_SLOW ||
 	    cause->verdict.verdict == VERDICT_SLOW || case_group(cause)->job != case_group(c)->job)
 		return false;
-	return least < doubt || (least == doubt && case_group(cause)->op.enqueued_ns <
-						   case_group(c)->op.enqueued_ns);
+	if (least != doubt)
+		return least < doubt;
+	if (c->verdict.may_wait && cause->verdict.nranks != c->verdict.nranks)
+		return cause->verdict.nranks > c->verdict.nranks;
+	return case_group(cause)->op.enqueued_ns < case_group(c)->op.enqueued_ns;
 }

@@ -21,6 +21,8 @@
  *         is stopped                         STOPPED
  *         with another function here         ORDER_MISMATCH
  *         and is nowhere else                NOT_JOINED
+ *         but may be in its last call, where
+ *         all have halted, unwatched         UNKNOWN, if nobody else has not come
  *         but waits on another communicator  follow it; a circle: COMM_DEADLOCK
  *     somebody's GPU has not begun it, and is
  *     in something older elsewhere:          the same
@@ -120,6 +122,7 @@ struct hang_rank {
 	bool counts_calls;	/* `calls` are all that it has made */
 	bool may_be_silenced;	/* its recording can be switched off from outside */
 	uint64_t last_op_ns;	/* when it last posted anything; 0: never */
+	bool last_unwatched;	/* nothing tells the end of that */
 	uint32_t nlast;
 	struct hang_last {
 		name_t func;
@@ -204,6 +207,7 @@ struct hang_standing {
 	name_t other_func;	/* called on this communicator, and not posted by the others */
 	uint32_t elsewhere;	/* the communicator that it waits on instead, or HANG_NONE */
 	bool may_be_away;	/* nothing tells that its GPU has begun it, and elsewhere is set */
+	bool may_wait;		/* it has not come, and may be inside its last call elsewhere */
 };
 
 /* The others wait for it: it has not come, or its GPU is busy on another communicator. */
@@ -243,6 +247,7 @@ struct hang_verdict {
 	uint32_t ncircle;
 	bool one_of;		/* one of these ranks: nothing tells which */
 	bool remote;		/* the cause lies, or may lie, on a node that is not seen */
+	bool may_wait;		/* UNKNOWN: these have not come, and may wait elsewhere */
 };
 
 /* It is away, or nothing tells that it is not. */
@@ -349,6 +354,12 @@ struct hang_case {
 /* A rank that is alive and has not come may be busy: no alarm before so long, if not told else. */
 #define HANG_NOT_JOINED_NS	UINT64_C(300000000000)
 
+/* Has a rank not come? */
+static inline bool hang_is_absence(const struct hang_verdict *v)
+{
+	return v->verdict == VERDICT_NOT_JOINED || v->may_wait;
+}
+
 /* May its ranks be alive and well, and busy elsewhere?  One is away, or no end is watched. */
 bool hang_may_be_busy(const struct hang_case *c);
 
@@ -370,7 +381,8 @@ static inline bool hang_is_warning(const struct hang_case *c)
 
 /*
  * Is the first the cause of both, as far as can be told?  A job that hangs somewhere soon waits
- * everywhere: of its cases the surest is, then the oldest.  What is proven is a cause itself.
+ * everywhere: of its cases the surest is, then the oldest, or where absent ranks may wait
+ * elsewhere, the one with the most of them.  What is proven is a cause itself.
  */
 bool hang_explains(const struct hang_case *cause, const struct hang_case *c);
 

@@ -149,6 +149,36 @@ static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, 
 	return group;
 }
 
+/* Of this rank's GPU: the rank of it, in whichever communicator, that posted last. */
+static const struct hang_rank *rank_newest(const struct hang *h, const struct hang_rank *r)
+{
+	const struct hang_rank *newest = r;
+
+	for (uint32_t i = process_first(h, r->process);
+	     i < h->ranks.n && h->by_process[i]->process == r->process; i++)
+		if (rank_is_on_same_gpu(r, h->by_process[i]) &&
+		    h->by_process[i]->last_op_ns > newest->last_op_ns)
+			newest = h->by_process[i];
+	return newest;
+}
+
+/*
+ * May it still be inside the last thing that it posted?  That is of another communicator, nobody
+ * tells its end, and none of those who are in it too has posted anything since.
+ */
+static bool rank_may_wait(const struct hang *h, const struct hang_rank *r)
+{
+	const struct hang_rank *newest = rank_newest(h, r);
+	const struct hang_group *g = &h->groups.at[newest->group];
+
+	if (newest->group == r->group || !newest->last_unwatched || g->n < 2)
+		return false;
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (rank_newest(h, &h->ranks.at[i]) != &h->ranks.at[i])
+			return false;
+	return true;
+}
+
 /* ---- what its transfers wait for --------------------------------------------------- */
 
 static const struct {
@@ -384,6 +414,7 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 	if (!s.posted) {
 		s.other_func = rank_other_func(h, r);
 		s.elsewhere = rank_elsewhere(h, r, UINT64_MAX, rank_waits_since);
+		s.may_wait = s.elsewhere == HANG_NONE && rank_may_wait(h, r);
 		return s;
 	}
 	if (!r->op) {

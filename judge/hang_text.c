@@ -367,6 +367,15 @@ static void add_not_begun(struct scene *s)
 	phrase_add(&s->text, " %s begun it", n == 1 ? "has" : "have");
 }
 
+/* No accusation either: who has not come may be held up as well. */
+static void add_absent(struct scene *s)
+{
+	phrase_add(&s->text, "; ");
+	add_culprits(s);
+	phrase_add(&s->text, " %s not come, and may still be in %s last call elsewhere",
+		   verb(s, "has", "have"), verb(s, "its", "their"));
+}
+
 static void say_unknown(struct scene *s)
 {
 	bool has_id = s->hang->ranks.at[s->group->first].has_id;
@@ -375,6 +384,8 @@ static void say_unknown(struct scene *s)
 	add_op(s);
 	phrase_add(&s->text, " hangs");
 	add_waiting(s);
+	if (s->c->verdict.may_wait)
+		add_absent(s);
 	if (peer != UNKNOWN_I32)
 		phrase_add(&s->text, " for rank %" PRId32 ", %s", peer,
 			   has_id ? "which is on another node" :
@@ -444,7 +455,7 @@ static void add_doubts(struct scene *s)
 	if (s->group->by_calls)
 		phrase_add(&s->text, " This is based on the order of calls; the end of these "
 			   "operations is not watched.");
-	else if (s->group->unwatched)
+	else if (s->group->unwatched || s->c->verdict.may_wait)
 		phrase_add(&s->text, " This is based on which rank posted what, because the end "
 			   "is not watched; NCCLINSP_KERNELS=always watches "
 			   "every end from NCCL 2.28 on.");
@@ -455,6 +466,9 @@ static const char *action_of(const struct scene *s)
 {
 	const struct hang_verdict *v = &s->c->verdict;
 
+	if (v->may_wait)
+		return "See nvidia-smi and dmesg for Xid, and what the process does: "
+		       "py-spy dump -p PID, gdb -p PID.";
 	if (v->verdict == VERDICT_UNKNOWN && !v->remote)
 		return "All its ranks are here and in it, and it is unknown which one holds up "
 		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";

@@ -47,7 +47,8 @@ static void post(uint32_t rank, name_t func, uint64_t seq, uint64_t count)
 	};
 }
 
-static enum verdict judge(void)
+/* Of several groups the first, which is the largest. */
+static enum verdict judge_first(uint32_t groups)
 {
 	struct hang_input in;
 
@@ -57,7 +58,7 @@ static enum verdict judge(void)
 		for (size_t k = 0; k < h.ranks.at[i].nrows; k++)
 			hang_rank_see(&h.ranks.at[i], &h.ranks.at[i].rows[k]);
 	hang_find(&h);
-	ck_assert_uint_eq(h.groups.n, 1);
+	ck_assert_uint_eq(h.groups.n, groups);
 	h.groups.at[0].least_ns = 10 * SECOND;
 	hang_place(&h);
 	in = hang_input(&h);
@@ -65,6 +66,11 @@ static enum verdict judge(void)
 	hang_decide(&in, 0, &c.verdict);
 	hang_say(&c, text, sizeof(text));
 	return c.verdict.verdict;
+}
+
+static enum verdict judge(void)
+{
+	return judge_first(1);
 }
 
 /* The last rank has not come to it. */
@@ -83,6 +89,60 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 			 "has not come to AllReduce #9 on dp; "
 				"its last one there is #8; ranks 0-2 wait there. "
 				"The limit is 10s. "), text);
+}
+END_TEST
+
+/* A rank of tp, of that process; it posted last so many seconds ago, and nothing tells the end. */
+static void add_tp_rank(int32_t r, uint64_t process, uint64_t ago)
+{
+	struct hang_rank *rank = list_append(&h.ranks);
+
+	*rank = (struct hang_rank){
+		.has_id = true, .id = 8, .nranks = 2, .name = "tp", .key = h.ranks.n, .rank = r,
+		.process = process, .seen_ns = NOW, .counts = true, .nlast = 1,
+		.last = { { "AllReduce", 30 } }, .last_op_ns = NOW - ago * SECOND,
+		.last_unwatched = true,
+	};
+}
+
+/* dp's last rank has not come; before that it posted on tp, as did process 50, halted there. */
+static void post_but_the_last_halts_in_tp(void)
+{
+	post_but_the_last();
+	for (uint32_t r = 0; r < RANKS; r++)
+		h.ranks.at[r].last_op_ns = NOW - (r < RANKS - 1 ? 20 : 30) * SECOND;
+	add_tp_rank(0, RANKS, 25);
+	add_tp_rank(1, 50, 25);
+}
+
+START_TEST(who_may_be_held_up_in_its_last_call_is_not_accused)
+{
+	post_but_the_last_halts_in_tp();
+	ck_assert_int_eq(judge_first(2), VERDICT_UNKNOWN);
+	ck_assert_uint_eq(c.verdict.nranks, 1);
+	ck_assert_int_eq(c.verdict.ranks[0], RANKS - 1);
+	ck_assert(hang_may_be_busy(&c) && !hang_is_desync(&c));
+	ck_assert_ptr_eq(strstr(text, "AllReduce #9 on dp hangs; ranks 0-2 wait there; rank 3 "
+				"(global rank 11, pid 103, n1) has not come, and may still be in "
+				"its last call elsewhere. The limit is 10s. "), text);
+	ck_assert_ptr_nonnull(strstr(text, "the end is not watched; NCCLINSP_KERNELS=always "));
+	ck_assert_ptr_nonnull(strstr(text, " py-spy dump -p 103, gdb -p 103."));
+}
+END_TEST
+
+START_TEST(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined)
+{
+	post_but_the_last_halts_in_tp();
+	if (_i == 0)
+		h.ranks.at[RANKS].last_unwatched = false;
+	if (_i == 1)	/* the other rank of tp has gone on elsewhere */
+		h.ranks.at[RANKS + 1].process = RANKS - 1;
+	if (_i == 2) {	/* it was here after that */
+		h.ranks.at[RANKS - 1].last_op_ns = NOW - 24 * SECOND;
+		h.ranks.at[RANKS - 1].last_unwatched = true;
+	}
+	ck_assert_int_eq(judge_first(2), VERDICT_NOT_JOINED);
+	ck_assert_int_eq(c.verdict.ranks[0], RANKS - 1);
 }
 END_TEST
 
@@ -349,6 +409,8 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(who_has_not_come_is_named_with_its_node),
+		FX_TEST(who_may_be_held_up_in_its_last_call_is_not_accused),
+		FX_LOOP(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined, 0, 3),
 		FX_TEST(who_is_stopped_is_told_with_what_lets_it_go_on),
 		FX_TEST(who_is_stopped_by_a_debugger_is_told_with_it),
 		FX_TEST(who_was_seen_too_early_may_still_have_come),

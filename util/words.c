@@ -246,7 +246,9 @@ static const struct word words[] = {
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "This node alone does not show the cause.",
-	  .evidence = "All ranks of this node are in the operation; the others are on other nodes.",
+	  .evidence = "All ranks of this node are in the operation; the others are on other nodes. "
+		      "Or ranks have not come, and may be held up in their last call elsewhere, "
+		      "whose end is not watched.",
 	  .action = "Ask all nodes of the job at once: ncclinsp -H HOSTS diagnose. Without ssh: "
 		    "ncclinsp report over a snapshot of each node." },
 	VERDICT(STEADY),

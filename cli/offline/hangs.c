@@ -100,6 +100,7 @@ static void add_rank(struct hangs *h, const struct shots_comm *comm, const struc
 		.ended = rank_is_over(row), .counts = row->counted,
 		.may_be_silenced = row->silenceable,
 		.last_op_ns = shots_clock_at(&rank->node->clock, row->last_op_mono_ns),
+		.last_unwatched = row->last_unwatched,
 	};
 	rank_take_last(r, row);
 	rank_take_calls(r, rank);

@@ -296,7 +296,7 @@ static bool stall_decide(const struct diagnose *dg, struct stalls *st, struct st
 	before = w->verdict;
 	w->verdict = s->c.verdict.verdict;
 	moves = w->moved_ns && now_ns - w->moved_ns < MOVED_NS;
-	if (w->verdict == VERDICT_NOT_JOINED) {
+	if (hang_is_absence(&s->c.verdict)) {
 		w->absent_ns = now_ns;
 		moves = false;		/* others may come one by one: that is no movement */
 	} else if (w->absent_ns) {

@@ -49,6 +49,7 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 
 	reconstruct_progress(p, index, &progress);
 	r->last_op_ns = progress.last_op_ns;
+	r->last_unwatched = progress.last_unwatched;
 	r->nlast = progress.nfuncs;
 	for (uint32_t i = 0; i < progress.nfuncs; i++) {
 		r->last[i].func = progress.last_seq[i].func;

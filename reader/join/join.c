@@ -282,6 +282,7 @@ static void note_posted(struct recon *r, const struct op *op)
 		progress->last_op_ns = posted_ns;
 		progress->last_func = op->func;
 		progress->last_func_seq = op->seq;
+		progress->last_unwatched = !op->expects_kernel && !rcomm->proxy_seen;
 	}
 	if (op->is_p2p)
 		progress->tag = op->tag;

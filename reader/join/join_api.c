@@ -199,6 +199,7 @@ static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 		progress->last_op_ns = posted_ns;
 		progress->last_func = process_name(r->process, c->func);
 		progress->last_func_seq = UNKNOWN_U64;
+		progress->last_unwatched = true;
 	}
 }
 

@@ -85,6 +85,7 @@ struct comm_progress {
 	uint64_t last_op_ns;	/* when its last operation was posted, CLOCK_MONOTONIC; 0: none */
 	name_t last_func;	/* the function of that one; NULL: not known */
 	uint64_t last_func_seq;	/* its number; UNKNOWN_U64: it has none */
+	bool last_unwatched;	/* nothing tells its end: no kernel, no network */
 	uint32_t nfuncs;
 	struct {
 		name_t func;
