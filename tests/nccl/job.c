@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -327,6 +328,26 @@ static int run(struct job *job, const char *name)
 	return 2;
 }
 
+/* What hangs tells where, before it ends as alarm() would have it. */
+static void on_limit(int number)
+{
+	char pid[16];
+	pid_t child;
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	child = fork();
+	if (!child) {
+		dup2(STDOUT_FILENO, STDERR_FILENO);
+		execlp("gdb", "gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all bt 12",
+		       (char *)NULL);
+		_exit(127);
+	}
+	waitpid(child, NULL, 0);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
 int main(int argc, char **argv)
 {
 	struct job job;
@@ -354,6 +375,7 @@ int main(int argc, char **argv)
 		perror(path);
 		return 1;
 	}
+	signal(SIGALRM, on_limit);
 	for (int i = 5; i < argc && !status; i++) {
 		alarm(JOB_LIMIT_S);
 		status = run(&job, argv[i]);

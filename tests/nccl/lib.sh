@@ -49,7 +49,7 @@ play() {
 
 # The last job ended well; what it said, if not.
 ran() {
-	[ "$job_status" -eq 0 ] || { echo "status $job_status"; head -n 20 "$J"/out.*; return 1; }
+	[ "$job_status" -eq 0 ] || { echo "status $job_status"; grep -hvE '^\[New|warning: ' "$J"/out.*; return 1; }
 }
 
 # One line per operation, as the job knows it and as the daemon tells it.  NCCL has

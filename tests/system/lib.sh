@@ -47,7 +47,7 @@ check() {
 	else
 		tests_failed=$((tests_failed + 1))
 		echo "not ok $tests_run - $name"
-		printf '%s\n' "# failed: $*" "$out" | head -c 4000 | sed 's/^/# /'
+		printf '%s\n' "# failed: $*" "$out" | head -c 20000 | sed 's/^/# /'
 	fi
 }
 
