@@ -80,20 +80,33 @@ uint32_t slow_links_group_end(const struct slow_links *list, uint32_t first)
 	return end;
 }
 
-/* Less what it had done before.  False: too little is left to be compared. */
-static bool make_difference(struct slow_link *l, const struct slow_links *before)
+/* Less what it had done before. */
+static void link_subtract(struct slow_link *l, const struct slow_links *before)
 {
 	const struct slow_link *old = NULL;
 
 	if (before->n)
 		old = bsearch(l, before->at, before->n, sizeof(*l), slow_links_by_link);
-	if (old && old->steps <= l->steps && old->bytes <= l->bytes) {
-		l->bytes -= old->bytes;
-		l->steps -= old->steps;
-		l->busy_ns -= old->busy_ns;
-		l->held_ns -= old->held_ns;
+	if (!old || old->steps > l->steps || old->bytes > l->bytes)
+		return;
+	l->bytes -= old->bytes;
+	l->steps -= old->steps;
+	l->busy_ns -= old->busy_ns;
+	l->held_ns -= old->held_ns;
+}
+
+void slow_links_group(struct slow_links *list)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct slow_link *l = &list->at[i];
+
+		if (l->steps >= LEAST_STEPS && l->bytes && l->busy_ns)
+			list->at[kept++] = *l;
 	}
-	return l->steps >= LEAST_STEPS && l->bytes && l->busy_ns;
+	list->n = kept;
+	links_group(list, links_by_comm);
 }
 
 void slow_links_since(const struct slow_links *now, const struct slow_links *before,
@@ -102,12 +115,12 @@ void slow_links_since(const struct slow_links *now, const struct slow_links *bef
 	if (list_init(out, now->n) < 0)
 		return;
 	for (uint32_t i = 0; i < now->n; i++) {
-		struct slow_link link = now->at[i];
+		struct slow_link *link = list_must_add(out);
 
-		if (make_difference(&link, before))
-			*list_must_add(out) = link;
+		*link = now->at[i];
+		link_subtract(link, before);
 	}
-	links_group(out, links_by_comm);
+	slow_links_group(out);
 }
 
 /* ---- links that are alone in their communicator ------------------------------------ */

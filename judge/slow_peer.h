@@ -29,10 +29,10 @@ struct slow_link {
 	uint64_t comm;		/* equal: one communicator */
 	uint32_t group;		/* equal: and one size of transfers; set by those that sort */
 	int32_t row, column;	/* place in the matrix of its group (delay.h) */
+	bool has_comm_id;
 	uint64_t user;
 	uint64_t process;	/* a number of its process */
 	uint64_t job;		/* equal: one job; asked of siblings alone */
-	bool has_comm_id;
 	uint64_t comm_id;
 	name_t comm_name;	/* NULL: none */
 	int32_t nranks, rank, peer;
@@ -49,9 +49,12 @@ struct slow_links {
 int slow_links_by_link(const void *a, const void *b);
 
 /*
- * The work between two of these, which are sorted by link, in groups: a communicator's links of
- * one size of transfers.  NULL there: no memory.
+ * In groups, a communicator's links of one size of transfers; links with too little work to be
+ * compared go.
  */
+void slow_links_group(struct slow_links *list);
+
+/* The work between two of these, which are sorted by link, in groups.  NULL there: no memory. */
 void slow_links_since(const struct slow_links *now, const struct slow_links *before,
 		      struct slow_links *out);
 

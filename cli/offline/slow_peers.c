@@ -90,15 +90,26 @@ void slow_peers_deinit(struct slow_peers *sp)
 	list_deinit(&sp->lately.links);
 }
 
-/* The work that is in `now` and not in `before`, both by link; in groups. */
-static struct slow_window window_since(const struct slow_window *now,
-				       const struct slow_window *before)
+/* The work that is in `now` and not in `before`, which becomes sorted by link; in groups. */
+static struct slow_window window_since(struct slow_window *now, struct slow_window *before)
 {
 	struct slow_window since = { .window_ns = now->window_ns - before->window_ns };
 
+	list_sort(&now->links, slow_links_by_link);
+	list_sort(&before->links, slow_links_by_link);
 	slow_links_since(&now->links, &before->links, &since.links);
 	must(since.links.at);
 	return since;
+}
+
+static struct slow_window window_copy(const struct slow_window *w)
+{
+	struct slow_window copy = { .window_ns = w->window_ns };
+
+	must(list_init(&copy.links, w->links.n) ? NULL : &copy);
+	for (uint32_t i = 0; i < w->links.n; i++)
+		*list_must_add(&copy.links) = w->links.at[i];
+	return copy;
 }
 
 /* ---- judgement ------------------------------------------------------------------------- */
@@ -181,21 +192,21 @@ static void window_judge(const struct slow_window *lately, struct slow_list *lis
 	}
 }
 
+/* Most often there are none, and links by the million: these lie there once. */
 void slow_peers_find(struct slow_peers *sp, slow_peers_found_fn *found, void *arg)
 {
-	const struct slow_window nothing = { .window_ns = 0 };
 	struct slow_list list = { .n = 0 };
-	struct slow_window minute, before = { .window_ns = 0 };
+	struct slow_window lately, before = { .window_ns = 0 };
 
-	list_sort(&sp->all.links, slow_links_by_link);
-	list_sort(&sp->lately.links, slow_links_by_link);
-	minute = window_since(&sp->lately, &nothing);
-	window_judge(&minute, &list);
-	if (list.n)
-		before = window_since(&sp->all, &sp->lately);
+	slow_links_group(&sp->lately.links);
+	window_judge(&sp->lately, &list);
+	if (list.n) {
+		lately = window_copy(&sp->lately);
+		before = window_since(&sp->all, &lately);
+		list_deinit(&lately.links);
+	}
 	for (uint32_t i = 0; i < list.n; i++)
 		found(&list.at[i], window_has(&before, &list.at[i]), arg);
 	list_deinit(&list);
 	list_deinit(&before.links);
-	list_deinit(&minute.links);
 }

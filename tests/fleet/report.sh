@@ -41,6 +41,9 @@ for n in $NODES; do
 		assert code in (0, 10), code
 		print("%8d %12.0f %12.2f %10.2f %10.2f %12.0f" % (nodes, nodes * size / 1e6, cpu,
 		      1e3 * cpu / nodes, wall, used.ru_maxrss / 1024))
+		# 512 MiB for 10,000 nodes.
+		sys.exit(used.ru_maxrss > (16 << 10) + nodes * (496 << 10) / 10000)
 	END
+	[ $? -eq 0 ] || fail "more memory than is wanted"
 	rm -r "$T/many"
 done
