@@ -3,7 +3,8 @@
 #   make            everything          make demo     see it work
 #   make install    DESTDIR= PREFIX=/usr/local; uninstall: the same again, out (install.mk)
 #   make deb; make rpm; make dist  packages, a tarball (packaging/packages.mk)
-#   make check      all tests           make bench    what an event costs
+#   make check      all tests
+#   make bench      what all of it costs, in build/bench.json; BASE=FILE: beside an earlier one
 #   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
@@ -51,11 +52,12 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
 # and Ubuntu that brings it, where that has another name.
 NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
          prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux \
-         /usr/lib/python3/dist-packages/yaml=python3-yaml bindfs check.pc=check liburing.pc=liburing-dev \
+         /usr/lib/python3/dist-packages/yaml=python3-yaml bindfs check.pc=check \
          jansson.pc=libjansson-dev \
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
-         $(if $(filter check,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client) \
+         $(if $(filter check,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client \
+           libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
          $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
@@ -94,27 +96,32 @@ engines:
 
 comma := ,
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
-DAEMON_LIBS := liburing jansson libzstd
+CLANG := clang
+DAEMON_LIBS := jansson libzstd
 CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 
 # ---- what there is -------------------------------------------------------
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics otlp levels findings keep \
-	compare find sums base) judge tables rows
+	around compare find sums base) judge tables rows
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
-ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
+ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export run offline page doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
 
 PLUGIN := $(B)/libnccl-profiler-insp.so
 DAEMON := $(B)/ncclinspd
 CLI    := $(B)/ncclinsp
+# Optional: built where there is what it is made with.
+PROBE  := $(if $(SAN)$(EMULATOR),,$(shell PATH=$$PATH:/usr/sbin; pkg-config --exists 'libbpf >= 1.0' && \
+	command -v bpftool $(CLANG) >/dev/null && echo $(B)/ncclinsp-probe))
 SIM    := $(B)/nccl-sim
 REPLAY := $(B)/nccl-replay
 ANSWERS := $(B)/api-answers
 FLOOD  := $(B)/nccl-flood
 SKEWED_CLOCK := $(B)/skewed-clock.so
 FAILING := $(B)/failing.so
+PLAYED_NVML := $(patsubst %,$(B)/%/libnvidia-ml.so.1,nvml nvml-old nvml-bare)
 RECORD := $(B)/libnccl-profiler-record.so
 LIBRARY := $(B)/libncclinsp.so.0
 STATIC_LIBRARY := $(B)/libncclinsp.a
@@ -134,7 +141,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps engines check demo bench soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -165,6 +172,14 @@ $(B)/schema/%.h: $(SCHEMA_MADE)
 	@:
 
 $(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_CLI) util): | $(SCHEMA_MADE)
+
+# The style and the script of a page, as C strings.
+$(B)/page/%.h: cli/page/%
+	@mkdir -p $(@D)
+	@echo "  GEN   $@"
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@.tmp && mv $@.tmp $@
+
+$(B)/obj/cli/page/page.o: $(B)/page/page.css.h $(B)/page/page.js.h
 
 # The pages in docs/ that are made of it, anew.
 .PHONY: schema
@@ -215,6 +230,21 @@ $(CLI): $(B)/obj/cli/main.o $(CLI_LINE)
 	$(Q)$(call link_one_way,$(CLI_LINE),$(call pc,libs,$(CLI_LIBS)) -ldl -lm)
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
 
+# What runs in the kernel, whatever kernel it is: its structs are looked up when it is loaded.
+$(B)/probe/watch.skel.h: probe/kernel/watch.c probe/kernel/types.h probe/wire.h
+	@mkdir -p $(@D)
+	@echo "  BPF   $<"
+	$(Q)$(CLANG) -target bpf -g -O2 -Wall -Wextra -Wno-unused-parameter $(if $(WERROR),-Werror) -I. \
+		-idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null) -c $< -o $(@D)/watch.bpf.o
+	$(Q)PATH=$$PATH:/usr/sbin; bpftool gen object $(@D)/watch.o $(@D)/watch.bpf.o && \
+		bpftool gen skeleton $(@D)/watch.o name watch >$@.tmp && mv $@.tmp $@
+
+$(B)/obj/probe/watching.o: $(B)/probe/watch.skel.h
+
+$(B)/ncclinsp-probe: $(call objs,probe) $(B)/lib/util.a
+	@echo "  LD    $@"
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,libbpf)
+
 $(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
 $(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)
 $(SIM) $(REPLAY):
@@ -234,6 +264,19 @@ $(SKEWED_CLOCK) $(FAILING):
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-z,defs -ldl -pthread
 
 $(B)/obj/tests/preload/%.o: ALLFLAGS += -fPIC
+
+# A test's own code is built quickly rather than fast: it is a third of all that is compiled.
+$(B)/obj/tests/test_%.o: ALLFLAGS += -O0
+$(B)/obj/tests/test_%_cost.o: ALLFLAGS += $(filter -O%,$(CFLAGS))
+
+# Without a sanitizer: they are loaded into programs that have one.
+$(B)/nvml-old/%: CPPFLAGS += -DOLD
+$(B)/nvml-bare/%: CPPFLAGS += -DBARE
+$(PLAYED_NVML): tests/preload/nvml.c
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(CFLAGS) $(WARN) $(LDFLAGS) -fPIC -shared -o $@ $< \
+		-Wl,-soname,$(@F)
 
 # In the order in which they need each other.
 ABI := $(patsubst %,include/nci/%.h,abi record token events lane segment control) \
@@ -304,6 +347,9 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 # Two libraries have the names that NCCL looks for: this one tests the other.
 $(B)/tests/test_record $(B)/tests/test_record_replay: $(B)/obj/record/entry.o
 
+# Libraries that are played, for the test to load.
+$(B)/tests/test_sensors: | $(PLAYED_NVML)
+
 # What the benchmarks play is counted there.
 $(B)/tests/test_plugin_cost: $(B)/obj/bench/stream.o
 $(B)/tests/test_pipeline_cost: $(B)/obj/bench/feed.o
@@ -346,10 +392,9 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 	--statefile=$(B)/prove
 
 # Every build first, so that what prove counts is the last thing to be read.  Tests with
-# real processes are long and wait a lot: they begin, and there are three more at a time than
-# cores.  What fails beside others is run once more, alone, and named; what a sanitizer has
-# built gets no second chance.  Clang is here for its warnings only, and the address
-# sanitizer for what it sees: neither needs to be fast.
+# real processes are long: they begin.  What fails beside others is run again, alone and named,
+# at most twice; what a sanitizer has built gets no second chance.  Clang is here for its
+# warnings only, and the address sanitizer for what it sees: neither needs to be fast.
 check: deps engines
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang CFLAGS=-O0 all tests
@@ -357,11 +402,12 @@ check: deps engines
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
 	@rm -f $(B)/prove
-	@$(PROVE) -j$$(($(JOBS) + 3)) --state=save \
+	@$(PROVE) -j$$(tests/at_once.sh $(JOBS)) --state=save \
 		$(SYSTEM_TESTS) $(NCCL_TESTS) $(CHECKED) || { \
 	failed=$$($(PROVE) --state=failed --dry) && [ -n "$$failed" ] && \
 	! echo "$$failed" | grep -E '^$(B)-(address|thread)/' && \
-	echo "Failed beside others, once more alone:" $$failed && $(PROVE) $$failed; }
+	echo "Failed beside others, once more alone:" $$failed && \
+	{ $(PROVE) --state=failed,save || $(PROVE) --state=failed,save; }; }
 
 # Files that a target writes lie in memory.
 FUZZ_ENV := TMPDIR=$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)
@@ -538,7 +584,7 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 
 bench: deps
 	+@$(submake) B=$(B) all $(BENCHES)
-	@for b in $(BENCHES); do $$b || exit 1; done
+	@B=$(B) BASE=$(BASE) bench/bench.sh
 
 # The daemon's memory over ten million operations.
 soak: deps

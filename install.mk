@@ -31,20 +31,23 @@ pages = $(if $(MANDIR),$(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(
 
 PC    := $(B)/ncclinsp.pc $(B)/libncclinsp.pc
 CONF  := $(B)/ncclinspd.conf
-UNITS := $(B)/systemd/ncclinspd.service $(B)/systemd/ncclinspd-user.service
+UNITS := $(B)/systemd/ncclinspd.service $(B)/systemd/ncclinspd-user.service \
+	$(if $(PROBE),$(B)/systemd/ncclinsp-probe.service)
 
 SHELLS := $(addprefix $(B)/completion/,ncclinsp.bash ncclinsp.zsh ncclinsp.fish)
 
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
-	$(call files,755,$(DAEMON),$(SBINDIR)) \
+	$(call files,755,$(DAEMON) $(PROBE),$(SBINDIR)) \
 	$(call files,644,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY),$(LIBDIR)) \
 	link:$(notdir $(LIBRARY)):$(LIBDIR)/libncclinsp.so \
 	$(call files,644,$(wildcard include/nci/*.h),$(INCLUDEDIR)/nci) \
 	$(call files,644,$(wildcard include/ncclinsp/*.h),$(INCLUDEDIR)/ncclinsp) \
 	$(call files,644,$(PC),$(LIBDIR)/pkgconfig) \
 	$(call pages,$(MAN)) \
-	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)) \
+	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket \
+		systemd/ncclinsp-finding.socket systemd/ncclinsp-finding@.service,$(UNITDIR)) \
+	$(if $(PROBE),$(call files,644,$(B)/systemd/ncclinsp-probe.service systemd/ncclinsp-probe.socket,$(UNITDIR))) \
 	$(call files,644,$(B)/systemd/ncclinspd-user.service,$(USERUNITDIR),ncclinspd.service) \
 	$(call files,644,systemd/ncclinsp.sysusers,$(SYSUSERSDIR),ncclinsp.conf) \
 	$(call files,644,systemd/ncclinsp.tmpfiles,$(TMPFILESDIR),ncclinsp.conf) \
@@ -77,7 +80,7 @@ $(PC): $(B)/%.pc: packaging/%.pc.in FORCE
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 .PHONY: installables
-installables: $(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(DAEMON) $(CLI) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
+installables: $(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(DAEMON) $(CLI) $(PROBE) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
 	$(SHELLS)
 
 # A directory in the linker's cache must be told of what is new in it.

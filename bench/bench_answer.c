@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/figure.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "shmring/clock.h"
 #include "tests/fixture_serve.h"
@@ -97,7 +98,7 @@ static void answer_fill_links(void)
 			.busy = size + fx_random() % size, .covered = 4 * size,
 			.point = { { size, size }, { size, size } },
 		};
-		const struct transfers t = { &p, &p, 0, "dp", NULL, &op, &sums };
+		const struct transfers t = { &p, &p, 0, "dp", NULL, &op, &sums, 0 };
 
 		fx.now_ns += 70 * FX_SECOND / (5 * 8 * LINKS);
 		links_add(fx.links, &t, fx.now_ns);
@@ -150,9 +151,11 @@ static void question_measure(const struct question *q)
 	}
 	fx_serve_close();
 	qsort(hold, ROUNDS, sizeof(*hold), bytes_by_value);
-	printf("%-38s %9.0f %9.0f %11.1f %s\n", q->name, (double)hold[ROUNDS / 2] / 1e3,
-	       (double)hold[ROUNDS - 1] / 1e3, (double)total / ROUNDS / 1e6,
-	       hold[ROUNDS / 2] <= BOUND_NS ? "ok" : "too long");
+	figure_say("%-38s %9.0f %9.0f %11.1f %s\n", q->name, (double)hold[ROUNDS / 2] / 1e3,
+		   (double)hold[ROUNDS - 1] / 1e3, (double)total / ROUNDS / 1e6,
+		   hold[ROUNDS / 2] <= BOUND_NS ? "ok" : "too long");
+	figure_tell((double)hold[ROUNDS / 2] / 1e3, "us", "%s: longest without reading", q->name);
+	figure_tell((double)total / ROUNDS / 1e6, "ms", "%s: answer", q->name);
 }
 
 START_TEST(answers)
@@ -162,15 +165,16 @@ START_TEST(answers)
 END_TEST
 
 /* As a test, because the fixture asserts. */
-int main(void)
+int main(int argc, char **argv)
 {
 	SRunner *runner = srunner_create(suite_create("answer"));
 	Suite *suite = suite_create("answers");
 	TCase *tcase = tcase_create("answers");
 	int failed;
 
-	printf("%-38s %9s %9s %11s  bound: %d us\n", "longest time without reading", "median us",
-	       "worst us", "answer ms", BOUND_NS / 1000);
+	figure_start("answer", &argc, argv);
+	figure_say("%-38s %9s %9s %11s  bound: %d us\n", "longest time without reading",
+		   "median us", "worst us", "answer ms", BOUND_NS / 1000);
 	tcase_add_loop_test(tcase, answers, 0, FX_COUNT(questions));
 	suite_add_tcase(suite, tcase);
 	srunner_add_suite(runner, suite);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench/figure.h"
 #include "reader/time/gpuclock.h"
 #include "tests/gpu_model.h"
 
@@ -54,16 +55,21 @@ static void clock_run(uint64_t delay_us, uint64_t lead_us)
 		width[n++] = hi - lo;
 	}
 	gpuclock_free(c);
-	printf("| %llu | %llu | %.2f | %.2f | %.2f | %.2f | %d of %d |\n",
-	       (unsigned long long)delay_us, (unsigned long long)lead_us,
-	       delays_percentile(error, n, 50), delays_percentile(error, n, 100),
-	       delays_percentile(width, n, 50), delays_percentile(width, n, 100), outside, n);
+	figure_say("| %llu | %llu | %.2f | %.2f | %.2f | %.2f | %d of %d |\n",
+		   (unsigned long long)delay_us, (unsigned long long)lead_us,
+		   delays_percentile(error, n, 50), delays_percentile(error, n, 100),
+		   delays_percentile(width, n, 50), delays_percentile(width, n, 100), outside, n);
+	figure_tell(delays_percentile(error, n, 100), "us", "delay %llu us, launch %llu us: error",
+		    (unsigned long long)delay_us, (unsigned long long)lead_us);
+	figure_tell(delays_percentile(width, n, 100), "us", "delay %llu us, launch %llu us: width",
+		    (unsigned long long)delay_us, (unsigned long long)lead_us);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	printf("| delay, mean | lead, mean | error p50 | max | width p50 | max | outside |\n"
-	       "| --- | --- | --- | --- | --- | --- | --- |\n");
+	figure_start("clock", &argc, argv);
+	figure_say("| delay, mean | lead, mean | error p50 | max | width p50 | max | outside |\n"
+		   "| --- | --- | --- | --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < sizeof(delays_us) / sizeof(*delays_us); i++)
 		for (size_t k = 0; k < sizeof(leads_us) / sizeof(*leads_us); k++)
 			clock_run(delays_us[i], leads_us[k]);

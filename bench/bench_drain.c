@@ -1,113 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What reading costs the daemon: records per second of one core from the shared
- * memory to checked events, and what a poll of idle processes costs.  The jobs
- * are segments of this process, written between the polls; only polls are timed.
- *
- *     bench_drain [rounds]
+ * What reading costs the daemon beside 8, 64 and 512 processes: from the shared memory to checked
+ * events, and what a poll of idle processes costs.  Only polls are timed, in this thread's own
+ * time; what is printed is the median of the polls.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "bench/figure.h"
+#include "bench/jobs.h"
+#include "shmring/clock.h"
 #include "tests/fixture.h"
-#include "tests/fixture_daemon.h"
 
-#define JOBS		8
-#define PER_ROUND	1000	/* records of each job between two polls: a quarter of its lane */
-#define IDLE_POLLS	2000
+#define FEW		64	/* records of each process between two polls */
+#define MANY		1000	/* a quarter of its lane */
+#define POLLS		201
 
-static struct shmring ring[JOBS];
-static struct shmring_lane *lane[JOBS];
-static struct fx_daemon fx;
+static struct jobs jobs;
 
-static double drain_seconds(uint64_t ns)
+static double drain_timed_poll(void)
 {
-	return (double)ns / 1e9;
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	drain_poll(jobs.fx.drain, loop_clock_ns());
+	return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 }
 
-static uint64_t drain_timed_poll(void)
+/* Median time of a poll that finds so many records of each process. */
+static double drain_measure(uint32_t each, jobs_publish *publish)
 {
-	uint64_t begin = loop_clock_ns();
+	static double ns[POLLS];
+	uint32_t polls = POLLS * 8 / (8 + jobs.n / 8);
 
-	drain_poll(fx.drain, begin);
-	return loop_clock_ns() - begin;
-}
-
-static void lanes_fill(uint64_t from, void (*publish)(struct shmring_lane *, uint64_t))
-{
-	for (int i = 0; i < JOBS; i++)
-		for (uint64_t n = from; n < from + PER_ROUND; n++)
-			publish(lane[i], n);
-}
-
-static void drain_measure(const char *what, int rounds,
-			  void (*publish)(struct shmring_lane *, uint64_t))
-{
-	uint64_t before = fx.seen.events, ns = 0;
-
-	for (int i = 0; i < rounds; i++) {
-		lanes_fill((uint64_t)i * PER_ROUND, publish);
-		ns += drain_timed_poll();
+	for (uint32_t i = 0; i < polls; i++) {
+		jobs_write(&jobs, each, publish);
+		ns[i] = drain_timed_poll();
 	}
-	before = fx.seen.events - before;
-	printf("%-16s %8.2f million records/s   %6.1f ns/record\n", what,
-	       (double)before / drain_seconds(ns) / 1e6, (double)ns / (double)before);
+	return figure_median(ns, (int)polls);
 }
 
-static void drain_measure_idle(void)
+static void drain_say(const char *what, double ns, const char *unit)
 {
-	uint64_t ns = 0;
-
-	for (int i = 0; i < IDLE_POLLS; i++)
-		ns += drain_timed_poll();
-	printf("%-16s %8.2f us/poll\n", "8 idle processes", (double)ns / IDLE_POLLS / 1e3);
-}
-
-/* A segment's name has the pid in it; more than one of ours need another each. */
-static void jobs_open(void)
-{
-	char name[80], path[160], to[160];
-
-	for (int i = 0; i < JOBS; i++) {
-		fx_job_open(&ring[i], fx.dir, name);
-		lane[i] = shmring_lane_new(&ring[i], gettid());
-		ring[i].header->start_time += (uint64_t)i + 1;
-		snprintf(path, sizeof(path), "%s/%s", fx.dir, name);
-		snprintf(to, sizeof(to), "%s/ncclinsp.%u.%d.%llu", fx.dir, (unsigned)geteuid(),
-			 (int)getpid(), (unsigned long long)ring[i].header->start_time);
-		if (rename(path, to) < 0)
-			abort();
-	}
-}
-
-static void jobs_attach(void)
-{
-	struct process *const *list;
-
-	if (discover_processes(fx.discover, &list) == JOBS)
-		return;
-	discover_look(fx.discover, fx.now_ns + UINT64_C(4000000000));
-	if (discover_processes(fx.discover, &list) != JOBS) {
-		fprintf(stderr, "bench_drain: the jobs were not found\n");
-		exit(EXIT_FAILURE);
-	}
+	figure_show(ns, unit, "%u processes, %s", jobs.n, what);
 }
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 200;
+	static const uint32_t sizes[] = { 8, 64, JOBS_MOST };
 
-	if (!fx_daemon_open(&fx, FX_EPOLL))
-		return EXIT_FAILURE;
-	jobs_open();
-	jobs_attach();
-	drain_timed_poll();
-	drain_measure("one line each", rounds, fx_job_publish);
-	drain_measure("two lines each", rounds, fx_job_publish_coll);
-	drain_measure_idle();
-	fx_daemon_close(&fx);
+	figure_start("drain", &argc, argv);
+	for (size_t i = 0; i < FX_COUNT(sizes); i++) {
+		jobs_open(&jobs, sizes[i]);
+		drain_timed_poll();
+		drain_say("idle", drain_measure(0, fx_job_publish) / jobs.n, "ns/process");
+		drain_say("64 new records each", drain_measure(FEW, fx_job_publish) / jobs.n,
+			  "ns/process");
+		drain_say("1000 new records each",
+			  drain_measure(MANY, fx_job_publish) / jobs.n / MANY, "ns/record");
+		drain_say("1000 new records of two lines each",
+			  drain_measure(MANY, fx_job_publish_coll) / jobs.n / MANY, "ns/record");
+		jobs_close(&jobs);
+	}
 	return EXIT_SUCCESS;
 }

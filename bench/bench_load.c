@@ -5,7 +5,7 @@
  * The figures are the daemon's own, from its socket.  What is lost before the
  * measured time, when a job starts at full rate out of nothing, is told apart.
  *
- *     bench_load [seconds]
+ *     bench_load [seconds [records/s...]]
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/figure.h"
 #include "bench/stream.h"
 #include "cli/base/client.h"
 #include "shmring/clock.h"
@@ -161,6 +162,7 @@ static void figures_measure(struct client *client, unsigned int seconds)
 	struct figures from, to;
 	pid_t pid[MAX_PROCESSES];
 	uint64_t begin;
+	double cpu;
 
 	end_ns = clock_ns(CLOCK_MONOTONIC) + SETTLE_NS + seconds * UINT64_C(1000000000);
 	for (unsigned int i = 0; i < load->processes; i++) {
@@ -173,12 +175,17 @@ static void figures_measure(struct client *client, unsigned int seconds)
 	from = figures_ask(client);
 	thread_sleep_until(end_ns + UINT64_C(300000000));	/* the last records are read */
 	to = figures_ask(client);
-	printf("%-44s %11.0f %9llu %9llu %7.2f %6.1f\n", load->name,
-	       (double)(to.records - from.records) / seconds,
-	       (unsigned long long)(to.lost - from.lost), (unsigned long long)from.lost,
-	       (double)(to.cpu_ns - from.cpu_ns) * 100 /
-		       (double)(clock_ns(CLOCK_MONOTONIC) - begin),
-	       (double)to.rss / (1 << 20));
+	cpu = (double)(to.cpu_ns - from.cpu_ns) * 100 /
+	      (double)(clock_ns(CLOCK_MONOTONIC) - begin);
+	figure_say("%-44s %11.0f %9llu %9llu %7.2f %6.1f\n", load->name,
+		   (double)(to.records - from.records) / seconds,
+		   (unsigned long long)(to.lost - from.lost), (unsigned long long)from.lost, cpu,
+		   (double)to.rss / (1 << 20));
+	figure_tell((double)(to.records - from.records) / seconds, "records/s", "%s: read",
+		    load->name);
+	figure_tell(cpu, "% of a core", "%s", load->name);
+	figure_tell((double)(to.lost - from.lost), "records", "%s: lost", load->name);
+	figure_tell((double)to.rss / (1 << 20), "MiB", "%s: memory", load->name);
 	for (unsigned int i = 0; i < load->processes; i++) {
 		kill(pid[i], SIGKILL);
 		waitpid(pid[i], NULL, 0);
@@ -192,33 +199,45 @@ static void remove_when_empty(const char *dir)
 		usleep(20000);
 }
 
+static void load_run(const struct load *which, unsigned int seconds)
+{
+	char dir[] = "/dev/shm/ncclinsp-bench.XXXXXX";
+	struct client *client;
+	pid_t daemon;
+
+	load = which;
+	if (!mkdtemp(dir))
+		exit(EXIT_FAILURE);
+	daemon = daemon_launch(dir);
+	client = client_new(NULL, 5000);
+	figures_ask(client);
+	figures_measure(client, seconds);
+	fflush(stdout);
+	remove_when_empty(dir);
+	client_free(client);
+	kill(daemon, SIGTERM);
+	waitpid(daemon, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
-	unsigned int seconds = argc > 1 ? (unsigned int)atoi(argv[1]) : 5;
+	unsigned int seconds;
 
+	figure_start("load", &argc, argv);
+	seconds = argc > 1 ? (unsigned int)atoi(argv[1]) : 5;
 	if (!seconds) {
-		fprintf(stderr, "usage: bench_load [seconds]\n");
+		fprintf(stderr, "usage: bench_load [seconds [records/s...]]\n");
 		return 2;
 	}
-	printf("%-44s %11s %9s %9s %7s %6s\n", "load", "records/s", "lost", "at start",
-	       "cpu %", "MiB");
-	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
-		char dir[] = "/dev/shm/ncclinsp-bench.XXXXXX";
-		struct client *client;
-		pid_t daemon;
+	figure_say("%-44s %11s %9s %9s %7s %6s\n", "load", "records/s", "lost", "at start",
+		   "cpu %", "MiB");
+	for (size_t i = 0; argc <= 2 && i < sizeof(loads) / sizeof(loads[0]); i++)
+		load_run(&loads[i], seconds);
+	for (int i = 2; i < argc; i++) {
+		char name[64];
 
-		load = &loads[i];
-		if (!mkdtemp(dir))
-			return EXIT_FAILURE;
-		daemon = daemon_launch(dir);
-		client = client_new(NULL, 5000);
-		figures_ask(client);
-		figures_measure(client, seconds);
-		fflush(stdout);
-		remove_when_empty(dir);
-		client_free(client);
-		kill(daemon, SIGTERM);
-		waitpid(daemon, NULL, 0);
+		snprintf(name, sizeof(name), "%s records/s, 8 processes", argv[i]);
+		load_run(&(struct load){ name, 8, 1, strtoull(argv[i], NULL, 10) }, seconds);
 	}
 	return EXIT_SUCCESS;
 }

@@ -2,9 +2,8 @@
 /*
  * What the daemon's pure stages cost: records per second of one core's time, from
  * reconstruct_event() to the aggregates, the links, the log and the detectors, for the mixes
- * that jobs make.  All ranks of each operation are compared.  `--json` prints one
- * object.  `--mix N` plays one mix alone, 2048 operations of each process and no more, to be
- * counted by another program:
+ * that jobs make.  All ranks of each operation are compared.  `--mix N` plays one mix alone,
+ * 2048 operations of each process and no more, to be counted by another program:
  *
  *     valgrind --tool=callgrind --toggle-collect=feed_run build/bench/bench_pipeline --mix 1
  *
@@ -15,6 +14,7 @@
 #include <string.h>
 
 #include "bench/feed.h"
+#include "bench/figure.h"
 #include "shmring/clock.h"
 
 #define BATCH		256	/* operations of a process at a time, prepared off the clock */
@@ -37,7 +37,7 @@ static uint64_t feed_timed_run(struct feed *f, uint64_t now_ns)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
 }
 
-static void mix_run(const struct feed_mix *mix, bool json, bool last)
+static void mix_run(const struct feed_mix *mix)
 {
 	uint64_t ns = 0, records = 0, nth = 0;
 	struct feed f;
@@ -50,12 +50,11 @@ static void mix_run(const struct feed_mix *mix, bool json, bool last)
 		ns += feed_timed_run(&f, feed_time_ns(nth));
 		records += (uint64_t)f.nrecords * FEED_PROCESSES;
 	}
-	printf(json ? "\"%s\": {\"records_per_s\": %.0f, \"ns_per_record\": %.1f, "
-		      "\"ns_per_operation\": %.0f}%s" :
-		      "%-32s %6.1f M records/s  %6.1f ns/record  %6.0f ns/operation%s",
-	       mix->name, (double)records * (json ? 1e9 : 1e3) / (double)ns,
-	       (double)ns / (double)records, (double)ns / (double)f.ops,
-	       json && !last ? ",\n " : "\n");
+	figure_say("%-32s %6.1f M records/s  %6.1f ns/record  %6.0f ns/operation\n", mix->name,
+		   (double)records * 1e3 / (double)ns, (double)ns / (double)records,
+		   (double)ns / (double)f.ops);
+	figure_tell((double)ns / (double)records, "ns/record", "%s", mix->name);
+	figure_tell((double)ns / (double)f.ops, "ns/operation", "%s: operation", mix->name);
 	feed_close(&f);
 }
 
@@ -80,16 +79,10 @@ static int mix_count(uint32_t i, uint32_t ncomms)
 
 int main(int argc, char **argv)
 {
-	bool json = argc > 1 && !strcmp(argv[1], "--json");
-	size_t n = sizeof(mixes) / sizeof(*mixes);
-
+	figure_start("pipeline", &argc, argv);
 	if (argc > 2 && !strcmp(argv[1], "--mix"))
 		return mix_count((uint32_t)atoi(argv[2]), argc > 3 ? (uint32_t)atoi(argv[3]) : 1);
-	if (json)
-		printf("{");
-	for (size_t i = 0; i < n; i++)
-		mix_run(&mixes[i], json, i == n - 1);
-	if (json)
-		printf("}\n");
+	for (size_t i = 0; i < sizeof(mixes) / sizeof(*mixes); i++)
+		mix_run(&mixes[i]);
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "bench/count.h"
+#include "bench/figure.h"
 #include "bench/floor.h"
 #include "bench/stream.h"
 #include "nci/record.h"
@@ -144,19 +145,6 @@ static double measured_cold_ns(measured_fn *fn, const struct plugin *pl, int n)
 
 /* ---- rounds --------------------------------------------------------------------- */
 
-static int values_ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double values_median_of(double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), values_ascending);
-	return v[ROUNDS / 2];
-}
-
 struct publish_row {
 	const char *name;
 	measured_fn *fn;
@@ -203,10 +191,10 @@ static void row_measure(struct publish_row *row, bool cold)
 			row_one_ns(row, row->against, &plugins[FLOOR], cold) : ns[FLOOR][r];
 		ratio[r] = ns[OURS][r] / ns[PLUGINS][r];
 	}
-	row->ratio[cold] = values_median_of(ratio);
-	row->reference[cold] = values_median_of(ns[PLUGINS]);
+	row->ratio[cold] = figure_median(ratio, ROUNDS);
+	row->reference[cold] = figure_median(ns[PLUGINS], ROUNDS);
 	for (int i = 0; i < PLUGINS; i++)
-		row->ns[cold][i] = values_median_of(ns[i]);
+		row->ns[cold][i] = figure_median(ns[i], ROUNDS);
 }
 
 /* Longest single callback of a paced run: per round, and over all rounds. */
@@ -233,7 +221,7 @@ static void longest_measure(struct longest *l)
 				l->worst_ns[i] = ns[i][r];
 		}
 	for (int i = 0; i < PLUGINS; i++)
-		l->median_ns[i] = values_median_of(ns[i]);
+		l->median_ns[i] = figure_median(ns[i], ROUNDS);
 }
 
 /* ---- what callbacks must not do ------------------------------------------------- */
@@ -331,57 +319,43 @@ static bool row_is_within(const struct publish_row *row)
 	       (row->in_ns ? row->ns[0][OURS] : row->ratio[0]) <= row->bound;
 }
 
-static void rows_print_table(const struct longest *l, const struct count *c)
+static void row_print(const struct publish_row *r, int cold)
 {
-	printf("ns per operation            %8s %8s %8s %8s %8s  %s\n", "ours", "floor", "empty",
-	       "against", "ratio", "bound");
-	for (size_t i = 0; i < ROWS; i++)
-		for (int cold = 0; cold < 2; cold++) {
-			const struct publish_row *r = &rows[i];
+	const char *caches = cold ? "cold" : "hot";
 
-			printf("%-24s%s %7.1f %8.1f %8.1f %8.1f %8.2f  ",
-			       cold ? "" : r->name, cold ? "cold" : " hot", r->ns[cold][OURS],
-			       r->ns[cold][FLOOR], r->ns[cold][EMPTY], r->reference[cold],
-			       r->ratio[cold]);
-			if (r->bound && !cold)
-				printf("%.1f%s %s", r->bound, r->in_ns ? " ns" : "",
-				       row_is_within(r) ? "ok" : "MISSED");
-			putchar('\n');
-		}
-	printf("longest callback, cold      %8.0f %8.0f %8.0f  (median of %d rounds)\n",
-	       l->median_ns[OURS], l->median_ns[FLOOR], l->median_ns[EMPTY], ROUNDS);
-	printf("                            %8.0f %8.0f %8.0f  (of all)\n",
-	       l->worst_ns[OURS], l->worst_ns[FLOOR], l->worst_ns[EMPTY]);
-	printf("inside %d callbacks: %ld allocations, %ld locks, ", MANY_CALLBACKS, c->allocations,
-	       c->locks);
-	if (c->syscalls < 0)
-		printf("system calls could not be counted here\n");
-	else
-		printf("%ld system calls\n", c->syscalls);
+	figure_say("%-24s%4s %7.1f %8.1f %8.1f %8.1f %8.2f  ", cold ? "" : r->name, caches,
+		   r->ns[cold][OURS], r->ns[cold][FLOOR], r->ns[cold][EMPTY], r->reference[cold],
+		   r->ratio[cold]);
+	if (r->bound && !cold)
+		figure_say("%.1f%s %s", r->bound, r->in_ns ? " ns" : "",
+			   row_is_within(r) ? "ok" : "MISSED");
+	figure_say("\n");
+	figure_tell(r->ns[cold][OURS], "ns", "%s, %s", r->name, caches);
+	figure_tell(r->ratio[cold], "ratio", "%s, %s, against the floor", r->name, caches);
 }
 
-static void row_print_json(const struct publish_row *r)
+static void rows_print(const struct longest *l, const struct count *c)
 {
-	for (int cold = 0; cold < 2; cold++)
-		printf("{\"name\":\"%s\",\"caches\":\"%s\",\"ours_ns\":%.2f,\"floor_ns\":%.2f,"
-		       "\"empty_ns\":%.2f,\"against_ns\":%.2f,\"ratio\":%.3f},",
-		       r->name, cold ? "cold" : "hot", r->ns[cold][OURS], r->ns[cold][FLOOR],
-		       r->ns[cold][EMPTY], r->reference[cold], r->ratio[cold]);
-}
-
-static void rows_print_json(const struct longest *l, const struct count *c)
-{
-	printf("{\"rows\":[");
+	figure_say("ns per operation            %8s %8s %8s %8s %8s  %s\n", "ours", "floor",
+		   "empty", "against", "ratio", "bound");
 	for (size_t i = 0; i < ROWS; i++)
-		row_print_json(&rows[i]);
-	printf("{\"name\":\"longest callback\",\"caches\":\"cold\",\"ours_ns\":%.0f,"
-	       "\"floor_ns\":%.0f,\"empty_ns\":%.0f}],", l->median_ns[OURS],
-	       l->median_ns[FLOOR], l->median_ns[EMPTY]);
-	printf("\"allocations\":%ld,\"locks\":%ld,\"syscalls\":", c->allocations, c->locks);
+		for (int cold = 0; cold < 2; cold++)
+			row_print(&rows[i], cold);
+	figure_say("longest callback, cold      %8.0f %8.0f %8.0f  (median of %d rounds)\n",
+		   l->median_ns[OURS], l->median_ns[FLOOR], l->median_ns[EMPTY], ROUNDS);
+	figure_say("                            %8.0f %8.0f %8.0f  (of all)\n",
+		   l->worst_ns[OURS], l->worst_ns[FLOOR], l->worst_ns[EMPTY]);
+	figure_tell(l->median_ns[OURS], "ns", "longest callback, cold");
+	figure_say("inside %d callbacks: %ld allocations, %ld locks, ", MANY_CALLBACKS,
+		   c->allocations, c->locks);
 	if (c->syscalls < 0)
-		printf("null}\n");
+		figure_say("system calls could not be counted here\n");
 	else
-		printf("%ld}\n", c->syscalls);
+		figure_say("%ld system calls\n", c->syscalls);
+	figure_tell((double)c->allocations, "count", "allocations in callbacks");
+	figure_tell((double)c->locks, "count", "locks in callbacks");
+	if (c->syscalls >= 0)
+		figure_tell((double)c->syscalls, "count", "system calls in callbacks");
 }
 
 static struct count rows_run(struct longest *longest)
@@ -411,14 +385,12 @@ static struct count rows_run(struct longest *longest)
 
 int main(int argc, char **argv)
 {
-	bool json = false, enforce = false, kept = true;
+	bool enforce, kept = true;
 	struct longest longest;
 	struct count count;
 
-	for (int i = 1; i < argc; i++) {
-		json |= strcmp(argv[i], "--json") == 0;
-		enforce |= strcmp(argv[i], "--enforce") == 0;
-	}
+	figure_start("publish", &argc, argv);
+	enforce = argc > 1 && !strcmp(argv[1], "--enforce");
 	snprintf(dir, sizeof(dir), "/dev/shm/ncclinsp-bench.XXXXXX");
 	if (!plugins_open() || !mkdtemp(dir))
 		return EXIT_FAILURE;
@@ -430,7 +402,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	count = rows_run(&longest);
-	(json ? rows_print_json : rows_print_table)(&longest, &count);
+	rows_print(&longest, &count);
 	for (size_t i = 0; i < ROWS; i++)
 		kept &= row_is_within(&rows[i]);
 	return count.allocations || count.locks || count.syscalls > 0 || (enforce && !kept);

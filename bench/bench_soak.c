@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench/feed.h"
+#include "bench/figure.h"
 
 #define COMMS		200
 #define BATCH		256
@@ -54,16 +55,18 @@ static void soak_play(struct feed *f, uint64_t *nth, uint64_t ops)
 int main(int argc, char **argv)
 {
 	static const struct feed_mix mix = { "soak", 4, 0, 2 };
-	uint64_t ops = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
+	uint64_t ops;
 	uint64_t nth = 0, full = 0, kib = 0;
 	struct feed f;
 
+	figure_start("soak", &argc, argv);
+	ops = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
 	if (ops < 100000) {
 		fprintf(stderr, "bench_soak: bad number '%s'; allowed: 100000 and more\n", argv[1]);
 		return 2;
 	}
 	feed_open(&f, &mix, COMMS, BATCH);
-	printf("operations   RSS KiB   cells   evicted   not binned\n");
+	figure_say("operations   RSS KiB   cells   evicted   not binned\n");
 	for (int step = 1; step <= STEPS; step++) {
 		const struct aggregate_stats *stats = aggregate_stats(f.aggregate);
 
@@ -72,12 +75,13 @@ int main(int argc, char **argv)
 		kib = rss_kib();
 		if (step == FULL_AFTER)
 			full = kib;
-		printf("%10" PRIu64 "  %8" PRIu64 "  %6" PRIu32 "  %8" PRIu64 "  %11" PRIu64 "\n",
-		       f.ops, kib, stats->cells, stats->evicted, stats->unbinned);
+		figure_say("%10" PRIu64 "  %8" PRIu64 "  %6" PRIu32 "  %8" PRIu64 "  %11" PRIu64
+			   "\n", f.ops, kib, stats->cells, stats->evicted, stats->unbinned);
 	}
 	feed_close(&f);
-	printf("%s: %" PRIi64 " KiB more than after %" PRIu64 "%s\n",
-	       kib <= full + GROWTH_KIB ? "flat" : "NOT FLAT", (int64_t)(kib - full),
-	       ops / STEPS * FULL_AFTER, kib <= BOUND_KIB ? "" : ", and ABOVE the bound");
+	figure_say("%s: %" PRIi64 " KiB more than after %" PRIu64 "%s\n",
+		   kib <= full + GROWTH_KIB ? "flat" : "NOT FLAT", (int64_t)(kib - full),
+		   ops / STEPS * FULL_AFTER, kib <= BOUND_KIB ? "" : ", and ABOVE the bound");
+	figure_tell((double)kib, "KiB", "memory after %" PRIu64 " operations", ops);
 	return kib > full + GROWTH_KIB || kib > BOUND_KIB;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/common/prose.h"
 #include "cli/doctor/foreign.h"
@@ -65,14 +66,13 @@ static const char *status_shown(const struct view *view, enum column_kind kind, 
 
 static void status_say_daemon(const struct cli *cli, const struct view *view)
 {
-	char version[TEXT_MAX], uptime[TEXT_MAX], cpu[TEXT_MAX], memory[TEXT_MAX], loop[TEXT_MAX];
+	char version[TEXT_MAX], uptime[TEXT_MAX], cpu[TEXT_MAX], memory[TEXT_MAX];
 
-	status_say(cli, "ncclinspd", LINE_PLAIN, "%s, up %s, cpu %s, memory %s, loop %s",
+	status_say(cli, "ncclinspd", LINE_PLAIN, "%s, up %s, cpu %s, memory %s",
 		   status_shown(view, COL_TEXT, "version", version),
 		   status_shown(view, COL_AGE, "uptime_ns", uptime),
 		   status_shown(view, COL_AGE, "cpu_ns", cpu),
-		   status_shown(view, COL_BYTES, "rss_bytes", memory),
-		   status_shown(view, COL_TEXT, "loop", loop));
+		   status_shown(view, COL_BYTES, "rss_bytes", memory));
 	status_say(cli, "host", LINE_PLAIN, "%s",
 		   json_string_value(report_get(view->status, "host")) ?: "-");
 	status_say(cli, "socket", LINE_PLAIN, "%s", client_socket(cli->client));
@@ -162,6 +162,22 @@ static void status_say_left_out(const struct cli *cli, const struct view *view)
 	}
 }
 
+/* "gpu present" or "gpu -, and why", a line for each source. */
+static void status_say_machine(const struct cli *cli, const struct view *view)
+{
+	const char *label = "machine";
+	json_t *source;
+	size_t i;
+
+	json_array_foreach((json_t *)report_get(view->status, "machine"), i, source) {
+		const char *why = member_text(source, "why", "");
+
+		status_say(cli, label, LINE_PLAIN, "%s %s%s", member_text(source, "source", "-"),
+			   *why ? "-, " : "present", why);
+		label = "";
+	}
+}
+
 static void status_say_verdicts(const struct cli *cli, const struct view *view)
 {
 	struct frame frame;
@@ -195,6 +211,7 @@ static void status_print_page(const struct cli *cli, const struct view *view)
 	status_say_records(cli, view);
 	status_say_left_out(cli, view);
 	status_say_refused(cli, view);
+	status_say_machine(cli, view);
 	status_say_daemon(cli, view);
 }
 

@@ -9,7 +9,7 @@
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE,
 	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, CONFIG, LEVEL, MARK, OVERHEAD, SNAPSHOT,
-	REPORT, REPLAY, EXPORT, TRACE, DIAL_STDIO, WATCH, HELP, COMMANDS
+	REPORT, DIFF, REPLAY, RUN, EXPORT, TRACE, DIAL_STDIO, WATCH, HELP, COMMANDS
 };
 
 struct command {
@@ -19,6 +19,7 @@ struct command {
 	const char *argument;	/* the one it may have; NULL: none */
 	const char *second;	/* the one behind `argument`; NULL: no other */
 	bool many;		/* any number of arguments */
+	bool starts;		/* its arguments are another program's, which has stdout */
 	bool joint;		/* it tells of many nodes together; else of each alone */
 	const char *page;	/* its page of the manual, in section 1; NULL: "ncclinsp" */
 };

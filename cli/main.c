@@ -24,7 +24,7 @@
 #define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
 #define TIMEOUT_MS	       5000
 
-static int terminal_columns(void)
+static int terminal_columns(int out)
 {
 	struct winsize size;
 	const char *columns = getenv("COLUMNS");
@@ -32,17 +32,17 @@ static int terminal_columns(void)
 
 	if (columns && !text_parse_integer(columns, 10, LINE_BYTES / 4, &n))
 		return (int)n;
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 10)
+	if (!ioctl(out, TIOCGWINSZ, &size) && size.ws_col >= 10)
 		return size.ws_col;
 	return 80;
 }
 
 /* A terminal that does more than print. */
-static bool terminal_is_clever(void)
+static bool terminal_is_clever(int out)
 {
 	const char *term = getenv("TERM");
 
-	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+	return isatty(out) && term && *term && strcmp(term, "dumb");
 }
 
 static bool terminal_wants_color(int64_t color, bool clever)
@@ -54,15 +54,16 @@ static bool terminal_wants_color(int64_t color, bool clever)
 	return clever && !(no_color && *no_color);
 }
 
-static void terminal_look_at(struct options *opts)
+/* `out`: where the command prints. */
+static void terminal_look_at(struct options *opts, int out)
 {
 	struct cli *cli = &opts->cli;
 
-	cli->terminal = isatty(STDOUT_FILENO);
-	cli->clears = terminal_is_clever() && !cli->batch;
+	cli->terminal = isatty(out);
+	cli->clears = terminal_is_clever(out) && !cli->batch;
 	cli->style.color = terminal_wants_color(opts->no_color ? COLOR_NEVER : opts->color,
-						terminal_is_clever());
-	cli->columns = cli->terminal ? terminal_columns() : CLI_ANY_WIDTH;
+						terminal_is_clever(out));
+	cli->columns = cli->terminal ? terminal_columns(out) : CLI_ANY_WIDTH;
 	if (cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8"))
 		cli->style.ascii = true;
 }
@@ -278,10 +279,10 @@ static int command_run(const struct command *command, struct options *opts, char
 	struct cli *cli = &opts->cli;
 	int code;
 
-	terminal_look_at(opts);
+	terminal_look_at(opts, command->starts ? STDERR_FILENO : STDOUT_FILENO);
 	if (cli->delay_ns < LEAST_DELAY_NS)
 		cli->delay_ns = LEAST_DELAY_NS;
-	if (cli->quiet && !freopen("/dev/null", "w", stdout))
+	if (cli->quiet && !command->starts && !freopen("/dev/null", "w", stdout))
 		return CLI_FAILED;
 	cli->command = command->name;
 	cli->client = client_new(opts->socket, TIMEOUT_MS);

@@ -29,7 +29,7 @@
 #define WHO	 (TABLES | RUNS | IN(DIAGNOSE))
 #define HOSTS	 (TABLES | IN(STATUS) | IN(DIAGNOSE) | IN(CHECK) | IN(TOP) | IN(TAIL) | \
 		  IN(SNAPSHOT) | IN(REPORT))
-#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG) | IN(REPLAY))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(DIFF) | IN(CONFIG) | IN(REPLAY))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -85,7 +85,7 @@ static const struct option_row options[] = {
 	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO | IN(TRACE), "JOB",
 	  "only this job, by the id that ps shows", NULL, 0, 0 },
 	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), WHO, "GPU",
-	  "only this GPU, by part of its UUID or bus id", NULL, 0, 0 },
+	  "only this GPU, by its number, or part of its UUID or bus id", NULL, 0, 0 },
 	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
 	  "only links with this rank", NULL, 0, INT32_MAX },
 	{ "direction", 0, OPTION_WORD, offsetof(struct options, cli.direction), IN(PEERS), "WAY",
@@ -120,6 +120,10 @@ static const struct option_row options[] = {
 	  "draw this exemplar instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
+	{ "report", 0, OPTION_STRING, offsetof(struct options, cli.report_dir), IN(RUN), "DIR",
+	  "keep what was seen in this directory, for ncclinsp report", NULL, 0, 0 },
+	{ "html", 0, OPTION_FLAG, offsetof(struct options, cli.html), IN(REPORT), NULL,
+	  "write one page for a browser to stdout", NULL, 0, 0 },
 	{ "inspector-json", 0, OPTION_STRING, offsetof(struct options, cli.inspector_dir),
 	  IN(EXPORT), "PATH", "write NCCL Inspector's format into this new or empty directory",
 	  NULL, 0, 0 },
@@ -371,14 +375,50 @@ static int unknown_option(const char *text)
 	return cli_reject("unknown option %s; is it %s%s?", text, dashes, meant.best);
 }
 
+/* Reads on from optind, and stops where getopt does; the number found so far is in *n. */
+static int options_scan(int argc, char **argv, const char *letters, const struct option *longs,
+			struct option_found *found, size_t *n)
+{
+	int c, r = 0;
+
+	while (!r && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		if (c == ':')
+			r = cli_reject("%s needs a value", argv[optind - 1]);
+		else if (c == '?')
+			r = unknown_option(argv[optind - 1]);
+		found[*n].arg = optarg;
+		for (size_t i = 0; !r && i < ARRAY_LEN(options); i++)
+			if (c == 256 + (int)i || (c < 256 && options[i].letter == c))
+				found[*n].row = i;
+		++*n;
+	}
+	return r;
+}
+
+/*
+ * The options of a command that starts another program end where that begins: the others are the
+ * program's.  The command's name is moved there, to where any other command's is in the end.
+ */
+static int options_scan_own(int argc, char **argv, const char *letters,
+			    const struct option *longs, struct option_found *found, size_t *n)
+{
+	int at = optind++, r = options_scan(argc, argv, letters, longs, found, n);
+	char *name = argv[at];
+
+	memmove(argv + at, argv + at + 1, (size_t)(optind - 1 - at) * sizeof(*argv));
+	argv[--optind] = name;
+	return r;
+}
+
 /* The options' meaning may depend on the command, which may stand behind them. */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 {
 	struct option longs[ARRAY_LEN(options) + 1] = { { 0 } };
-	char letters[2 * ARRAY_LEN(options) + 2] = ":";
+	char letters[2 * ARRAY_LEN(options) + 3] = "+:";	/* "+": stop at the command */
 	struct option_found *found = calloc(options_letters(argc, argv), sizeof(*found));
-	size_t used = 1, n = 0;
-	int c, r = 0;
+	const struct command *command;
+	size_t used = 2, n = 0;
+	int r;
 
 	if (!found)
 		return CLI_FAILED;
@@ -392,16 +432,14 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 			letters[used++] = ':';
 	}
 	opterr = 0;
-	while (!r && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		if (c == ':')
-			r = cli_reject("%s needs a value", argv[optind - 1]);
-		else if (c == '?')
-			r = unknown_option(argv[optind - 1]);
-		found[n].arg = optarg;
-		for (size_t i = 0; !r && i < ARRAY_LEN(options); i++)
-			if (c == 256 + (int)i || (c < 256 && options[i].letter == c))
-				found[n].row = i;
-		n++;
+	r = options_scan(argc, argv, letters, longs, found, &n);
+	command = named_command(argc, argv);
+	if (!r && command && command->starts) {
+		r = options_scan_own(argc, argv, letters, longs, found, &n);
+	} else if (!r) {
+		n = 0;
+		optind = 0;	/* anew: they may stand behind the command, too */
+		r = options_scan(argc, argv, letters + 1, longs, found, &n);
 	}
 	if (!r)
 		r = options_set_all(found, n, named_command(argc, argv), opts, given);
@@ -436,15 +474,25 @@ int option_check(const struct command *command, uint64_t given)
 
 /* ---- help ----------------------------------------------------------------- */
 
-void option_help(const struct command *command)
+static void usage_print(const struct command *command)
 {
-	uint64_t wanted = command ? IN(command - commands) : ANYWHERE;
 	const char *argument = command ? command->argument : NULL;
 	const char *second = command ? command->second : NULL;
 
-	printf("Usage: ncclinsp %s%s%s%s%s%s%s [OPTION...]\n\n",
-	       command ? command->name : "[COMMAND]", argument ? " [" : "", argument ?: "",
-	       argument ? "]" : "", second ? " [" : "", second ?: "", second ? "]" : "");
+	if (command && command->starts)
+		printf("Usage: ncclinsp %s [OPTION...] [--] %s [ARGUMENT...]\n\n", command->name,
+		       argument);
+	else
+		printf("Usage: ncclinsp %s%s%s%s%s%s%s [OPTION...]\n\n",
+		       command ? command->name : "[COMMAND]", argument ? " [" : "", argument ?: "",
+		       argument ? "]" : "", second ? " [" : "", second ?: "", second ? "]" : "");
+}
+
+void option_help(const struct command *command)
+{
+	uint64_t wanted = command ? IN(command - commands) : ANYWHERE;
+
+	usage_print(command);
 	if (command)
 		printf("%s: %s.\n\n", command->name, command->help);
 	else

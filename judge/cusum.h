@@ -40,12 +40,12 @@ struct cusum {
 	struct cusum_level {
 		double mean, sigma;
 		uint32_t learned;
-	} start;		/* what it began with; the ring's samples come to it */
+	} start;		/* the level that it began with; the ring's samples come to it */
 	double sum[2];		/* S+, S- */
 	uint32_t run[2];	/* samples since it left 0 */
 	int alarm;		/* 1: up, -1: down, 0: none */
 	double before;		/* the mean that the alarm is against */
-	double reached;		/* ... and how far `recent` has been from it */
+	double reached;		/* the farthest that `recent` has been from it */
 	double recent;		/* the present level of the series: a moving average */
 	uint32_t n;		/* samples in the ring: of the level that is being learned */
 	float ring[CUSUM_LEARN];

@@ -3,7 +3,9 @@
 #include "judge/died.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "util/phrase.h"
 
@@ -33,6 +35,27 @@ bool died_is_critical(const struct death *const *deaths, uint32_t n)
 	return died_waiting(deaths, n);
 }
 
+int32_t died_exit_code(const struct death *d)
+{
+	return d->status != UNKNOWN_I32 && WIFEXITED(d->status) ? WEXITSTATUS(d->status) :
+								  UNKNOWN_I32;
+}
+
+int32_t died_signal(const struct death *d)
+{
+	return d->status != UNKNOWN_I32 && WIFSIGNALED(d->status) ? WTERMSIG(d->status) :
+								    UNKNOWN_I32;
+}
+
+bool died_has_sender(const struct death *d)
+{
+	int32_t signal = died_signal(d);
+
+	if (!d->sent || !d->sender || died_exit_code(d) != UNKNOWN_I32)
+		return false;
+	return signal == UNKNOWN_I32 ? d->sent == SIGKILL : d->sent == signal;
+}
+
 /* ---- words ---------------------------------------------------------------- */
 
 static void death_add_process(struct phrase *text, const struct death *d)
@@ -54,11 +77,116 @@ static void death_add_operation(struct phrase *text, const struct death *d)
 		phrase_add(text, " on %s", d->op_comm_name);
 }
 
+/* The error that the driver reported of its GPU ended it, whatever signal did. */
+static void death_add_error(struct phrase *text, const struct death *d)
+{
+	phrase_add(text, ", of ");
+	xid_say(text, &d->xid);
+	phrase_add(text, " on its GPU");
+}
+
 /* Does the clock tell that it died after the first one? */
 static bool death_is_later(const struct death *first, const struct death *d)
 {
 	return !d->who.host || !strcmp(d->who.host, first->who.host) ||
 	       d->ended_ns - first->ended_ns > SKEW_NS;
+}
+
+/* The kernel has killed somebody for memory at that time. */
+static bool death_may_be_of_memory(const struct death *d)
+{
+	return d->oom_kills && d->oom_kills != UNKNOWN_U64;
+}
+
+/* The number of a process may be another one's by now: its name is worth more. */
+static void death_add_sender(struct phrase *text, const struct death *d, const char *name)
+{
+	if (d->sender == d->who.pid)
+		phrase_add(text, "It ended itself by SIG%s. See its own log", name);
+	else
+		phrase_add(text, "It was ended by SIG%s from pid %" PRId32 " (%s): see that "
+			   "program's log", name, d->sender, d->sender_command);
+}
+
+static void death_add_kill(struct phrase *text, const struct death *d)
+{
+	if (d->for_memory)
+		phrase_add(text, "The kernel killed it (SIGKILL) because memory ran out%s%s%s: "
+			   "give it more memory, or its cgroup a higher limit. dmesg has how much "
+			   "each process had then", d->cgroup && *d->cgroup ? " (cgroup " : "",
+			   d->cgroup ?: "", d->cgroup && *d->cgroup ? ")" : "");
+	else if (died_has_sender(d))
+		phrase_add(text, "It was killed by SIGKILL from pid %" PRId32 " (%s): see that "
+			   "program's log", d->sender, d->sender_command);
+	else if (death_may_be_of_memory(d))
+		phrase_add(text, "It was killed (SIGKILL), and the kernel killed %" PRIu64
+			   " process%s of this node at that time because memory ran out: in all "
+			   "likelihood this one. See dmesg for \"out of memory\"; give it more "
+			   "memory, or its cgroup a higher limit",
+			   d->oom_kills, d->oom_kills == 1 ? "" : "es");
+	else
+		phrase_add(text, "It was killed (SIGKILL)%s: by a launcher, a scheduler, the end "
+			   "of its container or a person. See their logs",
+			   d->oom_kills ? "" : ", not by the kernel for lack of memory");
+}
+
+/* Signals that a program's own error makes. */
+static bool signal_is_crash(int32_t signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+	       signal == SIGTRAP || signal == SIGSYS;
+}
+
+static void death_add_signal(struct phrase *text, const struct death *d)
+{
+	int32_t signal = died_signal(d);
+	const char *name = sigabbrev_np(signal) ?: "?";
+
+	if (signal == SIGKILL)
+		death_add_kill(text, d);
+	else if (died_has_sender(d) && (signal != SIGABRT || d->sender != d->who.pid))
+		death_add_sender(text, d, name);
+	else if (signal == SIGABRT)
+		phrase_add(text, "It aborted (SIGABRT): its own log has why; PyTorch's watchdog "
+			   "ends processes so whose operation takes too long");
+	else if (signal_is_crash(signal))
+		phrase_add(text, "It crashed (SIG%s%s): see its own log and its core "
+			   "(coredumpctl), and dmesg for Xid", name,
+			   WCOREDUMP(d->status) ? ", with a core dump" : "");
+	else
+		phrase_add(text, "Somebody ended it by SIG%s: a launcher, a scheduler or a person. "
+			   "See their logs", name);
+}
+
+static void death_add_exit(struct phrase *text, const struct death *d)
+{
+	int32_t code = died_exit_code(d);
+
+	if (code)
+		phrase_add(text, "It ended by itself, with exit code %" PRId32 ": see its own log "
+			   "for the error", code);
+	else
+		phrase_add(text, "It ended by itself, with exit code 0, without an end of its "
+			   "communicators: it left by _exit() or with an operation in flight");
+}
+
+static void death_add_cause(struct phrase *text, const struct death *d)
+{
+	phrase_add(text, ". ");
+	if (d->xid.number)
+		phrase_add(text, "%s", xid_advice(d->xid.number));
+	else if (died_signal(d) != UNKNOWN_I32)
+		death_add_signal(text, d);
+	else if (d->status == UNKNOWN_I32 && (d->for_memory || died_has_sender(d)))
+		death_add_kill(text, d);
+	else if (died_exit_code(d) != UNKNOWN_I32)
+		death_add_exit(text, d);
+	else
+		phrase_add(text, "It did not end by itself: a signal, the kernel's out-of-memory "
+			   "killer%s or a crash. See its own log, and dmesg for \"Out of memory\" "
+			   "and Xid", death_may_be_of_memory(d) ?
+				      " (which killed somebody here at that time)" : "");
+	phrase_add(text, ".");
 }
 
 void died_say(const struct death *const *deaths, uint32_t n, char *text, size_t size)
@@ -75,11 +203,12 @@ void died_say(const struct death *const *deaths, uint32_t n, char *text, size_t 
 			continue;
 		phrase_add(&phrase, " died");
 		death_add_operation(&phrase, deaths[i]);
+		if (deaths[i]->xid.number)
+			death_add_error(&phrase, deaths[i]);
 	}
 	if (n > NAMED)
 		phrase_add(&phrase, " and %u more", n - NAMED);
 	if (died_waiting(deaths, n))
 		phrase_add(&phrase, "; %s", died_waiting(deaths, n));
-	phrase_add(&phrase, ". It did not end by itself: a signal, the kernel's out-of-memory "
-		   "killer or a crash. See its own log, and dmesg for \"Out of memory\" and Xid.");
+	death_add_cause(&phrase, deaths[0]);
 }

@@ -650,6 +650,32 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 	}
 }
 
+/* A transfer to a rank that is not seen hangs in the network, or that rank is gone. */
+bool hang_lies_afar(const struct hang_case *c)
+{
+	const struct hang_verdict *v = &c->verdict;
+	const struct hang_comm *comm = &c->hang->comms[v->comm];
+
+	if (v->verdict == VERDICT_LINK)
+		return v->peer != UNKNOWN_I32 && !rank_of(comm, v->peer);
+	return v->verdict == VERDICT_UNKNOWN && !v->may_wait && goes_elsewhere(comm);
+}
+
+void hang_hear(struct hang_case *c)
+{
+	struct hang_verdict *v = &c->verdict;
+
+	if (!c->afar || !afar_names(c->afar) || !hang_lies_afar(c) ||
+	    (v->verdict == VERDICT_LINK && !afar_rank_of(c->afar, v->peer)))
+		return;
+	v->verdict = c->afar->state == AFAR_SILENT ? VERDICT_NO_ANSWER : VERDICT_NOT_JOINED;
+	v->heard = true;
+	v->nranks = 0;
+	for (uint32_t i = 0; i < c->afar->n; i++)
+		name_rank(v, c->afar->ranks[i].rank);
+	v->peer = UNKNOWN_I32;
+}
+
 bool hang_is_proven(enum verdict verdict)
 {
 	return verdict == VERDICT_RANK_DEAD || verdict == VERDICT_STOPPED ||

@@ -39,13 +39,17 @@
  *         a sender that has no room there    NO_ROOM
  *         nobody such, some are done         PARTIAL
  *         a circle                           INTERNAL
- *         a rank that is not seen here       UNKNOWN
+ *         a rank that is not seen here       UNKNOWN, unless hang_hear() knows which:
+ *             its process gives no answer    NO_ANSWER
+ *             it has not come                NOT_JOINED
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/afar.h"
+#include "judge/xid.h"
 #include "util/list.h"
 #include "util/unknown.h"
 #include "util/words.h"
@@ -64,7 +68,7 @@ struct hang_row {
 	int32_t rank;		/* UNKNOWN_I32 */
 	uint64_t token;
 	name_t type;		/* text of nccl_event_name() */
-	bool is_op;		/* else it is a part of one, and func and seq are the operation's */
+	bool is_op;		/* false: a part of one, and func and seq are the operation's */
 	bool is_p2p;
 	name_t comm_name;
 	name_t func;
@@ -193,7 +197,7 @@ struct hang_standing {
 	enum hang_wait wait;
 	int32_t peer;		/* UNKNOWN_I32 */
 	int32_t step;		/* step of that transfer; UNKNOWN_I32 */
-	/* of its transfers that wait for room at a receiver, and for data, the furthest behind */
+	/* The transfer furthest behind, of those that wait for room at a receiver or for data. */
 	struct hang_wait_for {
 		int32_t peer;	/* UNKNOWN_I32: there is none */
 		int32_t step;
@@ -248,6 +252,7 @@ struct hang_verdict {
 	bool one_of;		/* one of these ranks: nothing tells which */
 	bool remote;		/* the cause lies, or may lie, on a node that is not seen */
 	bool may_wait;		/* UNKNOWN: these have not come, and may wait elsewhere */
+	bool heard;		/* hang_hear() named `ranks` */
 };
 
 /* It is away, or nothing tells that it is not. */
@@ -256,7 +261,7 @@ static inline bool hang_may_be_away(const struct hang_standing *r)
 	return hang_is_away(r) || r->may_be_away;
 }
 
-/* Of circle[place]: does the rank wait in the next one instead? */
+/* True if the rank of circle[place] waits in the next one instead. */
 static inline bool hang_leads_on(const struct hang_verdict *v, uint32_t place,
 				 const struct hang_standing *r)
 {
@@ -349,7 +354,22 @@ struct hang_case {
 	uint64_t age_ns;
 	uint64_t limit_ns;		/* UNKNOWN_U64 */
 	uint64_t critical_ns;		/* the age until which it is a warning; 0: it is none */
+	const struct afar *afar;	/* NCCL's RAS on the cause; NULL: not told */
+	struct xid xid;			/* the driver's error on a GPU of it; number 0: none */
+	int32_t xid_rank;		/* the rank of that GPU */
 };
+
+/* Nothing here shows the cause, and there are ranks that are not seen: RAS may know more. */
+bool hang_lies_afar(const struct hang_case *c);
+
+/* The verdict on the ranks that `afar` names, where hang_lies_afar(). */
+void hang_hear(struct hang_case *c);
+
+/* Is the verdict RAS's, and its ranks elsewhere? */
+static inline bool hang_is_heard(const struct hang_case *c)
+{
+	return c->afar && c->verdict.heard;
+}
 
 /* A rank that is alive and has not come may be busy: no alarm before so long, if not told else. */
 #define HANG_NOT_JOINED_NS	UINT64_C(300000000000)

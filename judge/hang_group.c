@@ -95,7 +95,7 @@ void hang_rank_see(struct hang_rank *r, const struct hang_row *op)
 	if (!op->is_op || !op->enqueued_ns)
 		return;
 	if (r->rank == UNKNOWN_I32)
-		r->rank = op->rank;	/* of API v1 to v3 the communicator does not tell it */
+		r->rank = op->rank;	/* the communicator does not tell it before API v4 */
 	r->has_p2p = r->has_p2p || op->is_p2p;
 	r->p2p_has_kernel = r->p2p_has_kernel ||
 			    (op->is_p2p && op->kernel_started != UNKNOWN_I32);

@@ -149,7 +149,7 @@ static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, 
 	return group;
 }
 
-/* Of this rank's GPU: the rank of it, in whichever communicator, that posted last. */
+/* The rank of the same GPU, in whichever communicator, that posted last. */
 static const struct hang_rank *rank_newest(const struct hang *h, const struct hang_rank *r)
 {
 	const struct hang_rank *newest = r;
@@ -339,7 +339,7 @@ static void rank_find_rows(const struct hang_group *g, struct hang_rank *r)
 	}
 }
 
-/* Of the transfers that wait so, the one furthest behind. */
+/* The transfer furthest behind, of those that wait so. */
 static struct hang_wait_for rank_find_wait(const struct hang_rank *r, enum hang_wait wait)
 {
 	struct hang_wait_for found = { UNKNOWN_I32, INT32_MAX };

@@ -66,11 +66,18 @@ static void add_ranks(struct scene *s, uint32_t group, const int32_t *ranks, uin
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hang_rank *r = hang_group_rank(s->hang, group, ranks[i]);
 
+		const struct afar_rank *far = afar_rank_of(s->c->afar, ranks[i]);
+
 		if (r)
 			*array_must_add(whom, &nwhom) = (struct whom){
 				.rank = r->rank, .world_rank = r->world_rank, .pid = r->pid,
 				.host = r->host, .pci_bus_id = r->pci_bus_id,
 				.gpu_index = r->gpu_index };
+		else if (far && hang_is_heard(s->c))
+			*array_must_add(whom, &nwhom) = (struct whom){
+				.rank = far->rank, .world_rank = UNKNOWN_I32, .host = far->host,
+				.pid = far->pid == UNKNOWN_I32 ? 0 : far->pid,
+				.gpu_index = UNKNOWN_I32 };
 	}
 	if (n > 1)
 		whom_add_several(&s->text, whom, nwhom);
@@ -163,6 +170,40 @@ static void say_dead(struct scene *s)
 	add_waiting(s);
 }
 
+/* Some may have been silent for less than the minute after which RAS says so. */
+static bool all_are_dead(const struct afar *a)
+{
+	for (uint32_t i = 0; i < a->n; i++)
+		if (!a->ranks[i].dead)
+			return false;
+	return true;
+}
+
+static void say_no_answer(struct scene *s)
+{
+	add_culprits(s);
+	phrase_add(&s->text, " %s no answer to NCCL's RAS", verb(s, "gives", "give"));
+	if (all_are_dead(s->c->afar))
+		phrase_add(&s->text, ", which takes %s for dead", verb(s, "it", "them"));
+	phrase_add(&s->text, ", and %s missing in ", verb(s, "is", "are"));
+	add_op(s);
+	add_waiting(s);
+}
+
+/* The calls that RAS counts of the first of them. */
+static void add_heard_calls(struct scene *s)
+{
+	const struct afar *a = s->c->afar;
+
+	if (a->ranks[0].missing)
+		phrase_add(&s->text, "; by NCCL's RAS %s left the communicator",
+			   verb(s, "it has", "they have"));
+	else
+		phrase_add(&s->text, "; NCCL's RAS counts %" PRIu64 " call%s of it there%s, and %"
+			   PRIu64 " here", a->ranks[0].calls, a->ranks[0].calls == 1 ? "" : "s",
+			   verb(s, "", " on the first"), a->own_calls);
+}
+
 /* Calls of collectives have no number of NCCL's: they are counted here. */
 static void add_calls(struct scene *s)
 {
@@ -181,7 +222,9 @@ static void say_not_joined(struct scene *s)
 	add_culprits(s);
 	phrase_add(&s->text, " %s not come to ", verb(s, "has", "have"));
 	add_op(s);
-	if (s->c->verdict.nranks == 1) {
+	if (hang_is_heard(s->c)) {
+		add_heard_calls(s);
+	} else if (s->c->verdict.nranks == 1) {
 		if (s->group->by_calls)
 			add_calls(s);
 		else if (last == UNKNOWN_U64)
@@ -390,11 +433,14 @@ static void say_unknown(struct scene *s)
 		phrase_add(&s->text, " for rank %" PRId32 ", %s", peer,
 			   has_id ? "which is on another node" :
 				    "whose process this version of NCCL does not report");
+	if (s->c->afar && s->c->afar->state == AFAR_EVEN)
+		phrase_add(&s->text, "; by NCCL's RAS every rank answers and has made the call");
 	add_not_begun(s);
 }
 
 static void (*const sayings[VERDICT_END])(struct scene *) = {
 	[VERDICT_RANK_DEAD] = say_dead,
+	[VERDICT_NO_ANSWER] = say_no_answer,
 	[VERDICT_STOPPED] = say_stopped,
 	[VERDICT_NOT_JOINED] = say_not_joined,
 	[VERDICT_ORDER_MISMATCH] = say_order,
@@ -422,6 +468,15 @@ static bool is_cause(const struct hang_verdict *r, uint32_t group)
 }
 
 /* The age is told by the reader's clock, beside the text: here it would be of another moment. */
+/* "; the GPU of rank 2 had Xid 79 (GPU has fallen off the bus)" */
+static void add_xid(struct scene *s)
+{
+	if (!s->c->xid.number)
+		return;
+	phrase_add(&s->text, "; the GPU of rank %" PRId32 " had ", s->c->xid_rank);
+	xid_say(&s->text, &s->c->xid);
+}
+
 static void add_limit(struct scene *s)
 {
 	phrase_add(&s->text, ".");
@@ -450,8 +505,9 @@ static void add_doubts(struct scene *s)
 
 	if (away > 0)
 		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on %s; "
-			   "what they do cannot be seen from here.", away, s->comm->nranks,
-			   s->here);
+			   "what they do %s.", away, s->comm->nranks, s->here,
+			   hang_is_heard(s->c) ? "is known from NCCL's RAS alone" :
+						 "cannot be seen from here");
 	if (s->group->by_calls)
 		phrase_add(&s->text, " This is based on the order of calls; the end of these "
 			   "operations is not watched.");
@@ -492,15 +548,17 @@ static void add_pids(struct scene *s)
 /* The action, with the culprit's own process where the words say PID: all that are stopped. */
 static void add_action(struct scene *s, const char *action)
 {
+	const struct afar_rank *far = hang_is_heard(s->c) ? &s->c->afar->ranks[0] : NULL;
+	int32_t pid = s->first ? s->first->pid : far ? far->pid : UNKNOWN_I32;
 	const char *gap;
 
 	phrase_add(&s->text, " ");
-	while (s->first && (gap = strstr(action, "PID"))) {
+	while (pid != UNKNOWN_I32 && (gap = strstr(action, "PID"))) {
 		phrase_add(&s->text, "%.*s", (int)(gap - action), action);
 		if (s->c->verdict.verdict == VERDICT_STOPPED)
 			add_pids(s);
 		else
-			phrase_add(&s->text, "%d", (int)s->first->pid);
+			phrase_add(&s->text, "%d", (int)pid);
 		action = gap + strlen("PID");
 	}
 	phrase_add(&s->text, "%s", action);
@@ -524,9 +582,13 @@ void hang_say(const struct hang_case *c, char *text, size_t size)
 
 	phrase_start(&s.text, text, size);
 	sayings[c->verdict.verdict](&s);
+	add_xid(&s);
 	add_limit(&s);
 	add_doubts(&s);
-	add_action(&s, action_of(&s));
+	if (c->xid.number)
+		phrase_add(&s.text, " %s.", xid_advice(c->xid.number));
+	else
+		add_action(&s, action_of(&s));
 }
 
 void hang_say_waiting(const struct hang_case *c, char *text, size_t size)

@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/gpu.h"
 #include "judge/whom.h"
 #include "util/unknown.h"
 #include "util/words.h"
@@ -99,7 +100,7 @@ struct late_tally {
 	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
 	uint64_t timed_ns;	/* part of late_ns: known is how long its kernel was queued ... */
-	uint64_t host_ns;	/* ... and that was no time: it was posted late */
+	uint64_t host_ns;	/* the part that was no time on the GPU: it was posted late */
 };
 
 struct late_window {
@@ -214,6 +215,7 @@ struct late_case {
 	bool stage;		/* judged by its sends and receives, second by second */
 	enum late_why why;
 	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
+	const struct gpu_cause *gpu;	/* its GPU is slow; NULL: it is not, or nobody knows */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 

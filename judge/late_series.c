@@ -56,7 +56,7 @@ static double bounded(double value)
 
 /* ---- one rank's costs ------------------------------------------------------------- */
 
-/* Beyond those of the others that are punctual by the sum of all slots. */
+/* Costs beyond those of the others that are punctual by the sum of all slots. */
 static struct late_costs series_costs(const struct late_series *s, const struct late_slot *all,
 				      uint32_t rank)
 {

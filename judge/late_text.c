@@ -19,6 +19,10 @@ static void add_cost(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " in ");
 	phrase_add_duration(text, c->wall_ns);
 	phrase_add(text, " (%.1f %%)", percent(c->blame_ns, c->wall_ns));
+	if (c->gpu) {
+		phrase_add(text, ": ");
+		gpu_say_cause(text, c->gpu);
+	}
 }
 
 /* "rank 3 of dp (pid 4711, GPU 0000:3b:00.0)" */
@@ -88,6 +92,18 @@ static void why_add_launches(struct phrase *text, const struct late_case *c)
 		   c->launched);
 }
 
+static void why_add_slow_gpu(struct phrase *text, const struct late_case *c)
+{
+	const char *advice = gpu_limit_advice(c->gpu->limit);
+
+	if (c->gpu->gpu.lost)
+		phrase_add(text, " See the kernel's log (dmesg | grep NVRM); the GPU needs "
+			   "a reset.");
+	else
+		phrase_add(text, " See %s.",
+			   advice ?: "its clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)");
+}
+
 /* The cause, as far as it is known, and what to do. */
 static void (*const add_why[LATE_WHY_END])(struct phrase *text, const struct late_case *c) = {
 	[LATE_WHY_UNKNOWN] = why_add_unknown,
@@ -95,6 +111,15 @@ static void (*const add_why[LATE_WHY_END])(struct phrase *text, const struct lat
 	[LATE_WHY_HOST] = why_add_host,
 	[LATE_WHY_LAUNCHES] = why_add_launches,
 };
+
+/* A slow GPU explains all but ranks that are launched one after another. */
+static void late_add_why(struct phrase *text, const struct late_case *c)
+{
+	if (c->gpu && c->why != LATE_WHY_LAUNCHES)
+		why_add_slow_gpu(text, c);
+	else
+		add_why[c->why](text, c);
+}
 
 static void say_stage(struct phrase *text, const struct late_case *c)
 {
@@ -110,7 +135,7 @@ static void say_stage(struct phrase *text, const struct late_case *c)
 	add_grade(text, c);
 	phrase_add(text, " It takes longer between its receives and its sends: see its share "
 		   "of the model.");
-	add_why[c->why](text, c);
+	late_add_why(text, c);
 }
 
 static void say_steady(struct phrase *text, const struct late_case *c)
@@ -130,7 +155,7 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
-	add_why[c->why](text, c);
+	late_add_why(text, c);
 }
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
@@ -149,7 +174,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 	add_moved(text, c);
 	phrase_add(text, " Something stops it now and then: garbage collection, input, "
 		   "another process, clock throttling.");
-	add_why[c->why](text, c);
+	late_add_why(text, c);
 }
 
 static void say_elsewhere(struct phrase *text, const struct late_case *c)

@@ -8,6 +8,8 @@
 
 #define LEAST_LOST	100	/* records in a window: less is a hiccup */
 
+#define STARVED_SHARE	0.05	/* part of the time that the daemon waits: it needs less to work */
+
 /* Part of the records: to begin and to go on. */
 static const double begin_share = 0.001, go_on_share = 0.0005;
 
@@ -50,6 +52,8 @@ struct loss_growth loss_compare(const struct loss_row *from, const struct loss_r
 		.window_ns = to->at_ns - from->at_ns,
 		.records = counter_growth(from->records, to->records),
 		.before = counter_growth(from->before, to->before),
+		.waited_ns = from->waited_ns == UNKNOWN_U64 || to->waited_ns == UNKNOWN_U64 ?
+			     UNKNOWN_U64 : counter_growth(from->waited_ns, to->waited_ns),
 	};
 
 	for (int i = 0; i < LOSS_CAUSE_END; i++) {
@@ -76,6 +80,12 @@ bool loss_begins(const struct loss_growth *l)
 bool loss_goes_on(const struct loss_growth *l)
 {
 	return loss_is_beyond(l, go_on_share);
+}
+
+bool loss_is_starved(const struct loss_growth *l)
+{
+	return l->waited_ns != UNKNOWN_U64 && l->lost[LOSS_OVERRUN] &&
+	       (double)l->waited_ns >= STARVED_SHARE * (double)l->window_ns;
 }
 
 /* ---- words ------------------------------------------------------------------- */
@@ -115,6 +125,11 @@ static void say_lost(struct phrase *text, const struct loss_growth *l)
 	phrase_add_duration(text, l->window_ns);
 	phrase_add(text, ": ");
 	action = add_causes(text, l);
+	if (loss_is_starved(l)) {
+		phrase_add(text, ". The daemon itself waited ");
+		phrase_add_duration(text, l->waited_ns);
+		phrase_add(text, " of that time for a CPU");
+	}
 	if (l->all)
 		phrase_add(text, ". Its counts are too low by this share; some operations lack "
 			   "timings or look unfinished. Treat findings about it with care");

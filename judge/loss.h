@@ -39,6 +39,7 @@ struct loss_row {
 	uint64_t records;	/* records that were read */
 	uint64_t lost[LOSS_CAUSE_END];
 	uint64_t before;	/* records overwritten before anybody read */
+	uint64_t waited_ns;	/* time that the daemon waited for a CPU; UNKNOWN_U64 */
 };
 
 /* The growth of these counters. */
@@ -50,6 +51,7 @@ struct loss_growth {
 	uint64_t all;		/* sum of `lost`, all but tables */
 	uint64_t full;		/* names and the like that found a table full */
 	double share;		/* part of all records, read and lost */
+	uint64_t waited_ns;	/* UNKNOWN_U64 */
 };
 
 struct loss_growth loss_compare(const struct loss_row *from, const struct loss_row *to);
@@ -58,8 +60,11 @@ struct loss_growth loss_compare(const struct loss_row *from, const struct loss_r
 bool loss_begins(const struct loss_growth *l);
 bool loss_goes_on(const struct loss_growth *l);
 
+/* Did the daemon lack a CPU?  Then what was overwritten tells nothing of the job. */
+bool loss_is_starved(const struct loss_growth *l);
+
 struct loss_case {
-	struct whom who;	/* by its rank in its largest communicator */
+	struct whom who;	/* named by its rank in its largest communicator */
 	const char *comm_name;	/* "": none */
 	bool before;		/* told of is what was lost before anybody read, no fault */
 	struct loss_growth growth;

@@ -11,9 +11,9 @@
 #include "util/phrase.h"
 
 #define LEAST_CHANGE	0.0953	/* difference of logarithms: ten percent */
-#define LEAST_SIGMAS	4	/* ... in each of three windows */
+#define LEAST_SIGMAS	4	/* standard deviations, in each of three windows */
 #define LEAST_COST	0.02	/* part of an iteration that it takes longer, */
-#define LEAST_PART	0.05	/* ... and that it took before: less is no computing */
+#define LEAST_PART	0.05	/* part that it took before: less is no computing */
 #define OTHERS		12	/* windows: a minute */
 
 /* ---- the ranks of a window -------------------------------------------------- */
@@ -171,7 +171,7 @@ static bool series_tells(struct compute_series *s, double h, uint64_t now_ns,
 	return alarm > 0 && s->slow >= COMPUTE_LASTS;
 }
 
-/* Of a job that is known well the young one's levels are kept for what they have told. */
+/* Keeps the young job's levels, for what they have told, also when it is known well. */
 static void series_add_levels(struct compute_series *s, const struct compute_case *c,
 			      double iterations, uint64_t now_ns)
 {

@@ -30,7 +30,7 @@
 /* One rank, lately. */
 struct compute_row {
 	uint64_t step_ns;	/* time of an iteration: their lower quartile, */
-	uint64_t most_ns;	/* ... and the upper one */
+	uint64_t most_ns;	/* upper quartile */
 	uint64_t inside_ns;	/* the part of it inside NCCL's operations, at most step_ns;
 				   UNKNOWN_U64 */
 	uint64_t kind;		/* equal: iterations of the same operations */
@@ -38,9 +38,9 @@ struct compute_row {
 
 /* A level that too few windows tell of for a spread: their bounds, as logarithms. */
 struct compute_level {
-	uint32_t windows;	/* those before the last ones */
+	uint32_t windows;	/* number of windows before the last ones */
 	double iterations;
-	double least, most, upper;	/* of their lower quartiles, and the most of the upper */
+	double least, most, upper;	/* least and most lower quartile; most upper one */
 	struct compute_quartiles {
 		double lower, upper;
 	} last[COMPUTE_LASTS + 1];	/* the newest at the end; in the first it may have begun */
@@ -51,14 +51,14 @@ struct compute_level {
 
 /* Ranks of one communicator, window by window.  Zeroed storage knows nothing. */
 struct compute_series {
-	uint64_t kind;		/* of the iterations that it is of */
+	uint64_t kind;		/* kind of its iterations */
 	uint32_t windows;
 	double iterations;	/* the first COMPUTE_ITERATIONS teach no spread */
 	uint32_t others;	/* windows in a row that were of another kind */
 	struct compute_level steps, computing;
-	struct cusum cusum;	/* of computing */
-	uint32_t slow;		/* windows in a row of which the cusum says so */
-	bool told;		/* ... and there were enough once, in this alarm */
+	struct cusum cusum;	/* watches computing */
+	uint32_t slow;		/* windows in a row that the cusum calls slow */
+	bool told;		/* there were enough of them once, in this alarm */
 	uint64_t since_ns;
 };
 
@@ -66,10 +66,10 @@ struct compute_series {
 struct compute_case {
 	uint32_t ranks;
 	uint64_t step_ns, compute_ns;	/* medians; compute_ns is outside of NCCL, or unknown, */
-	uint64_t step_most_ns, compute_most_ns;	/* ... and of the ranks' longer iterations */
-	uint64_t inside_ns;		/* of the rank that has least: all of it is NCCL's own */
+	uint64_t step_most_ns, compute_most_ns;	/* the same of the ranks' longer iterations */
+	uint64_t inside_ns;		/* least of any rank: all of it is NCCL's own */
 	uint64_t usual_ns;		/* compute_ns before the change ... */
-	bool at_most;			/* ... or more than it was */
+	bool at_most;			/* usual_ns may be too much */
 	double sigma;			/* spread of compute_ns, of its logarithm; < 0: not known */
 	const char *comm_name;
 	uint64_t since_ns;		/* start of the change */

@@ -38,7 +38,7 @@ struct slow_link {
 	int32_t nranks, rank, peer;
 	uint32_t channel;
 	const char *host;	/* NULL: not told, or nothing but this node is looked at */
-	uint64_t bytes, steps;		/* of transfers whose times are known, as are */
+	uint64_t bytes, steps;		/* transfers whose times are known, as are */
 	uint64_t busy_ns, held_ns;	/* on the wire; ready, and waiting for room */
 };
 
@@ -49,7 +49,7 @@ struct slow_links {
 int slow_links_by_link(const void *a, const void *b);
 
 /*
- * In groups, a communicator's links of one size of transfers; links with too little work to be
+ * Groups the links by communicator and size of transfers; links with too little work to be
  * compared go.
  */
 void slow_links_group(struct slow_links *list);
@@ -74,7 +74,7 @@ enum slow_peer_aspect {
 
 /* A link, or an end of it, that is slower than the others. */
 struct slow_peer {
-	struct delay_hot hot;		/* by its ranks */
+	struct delay_hot hot;		/* named by its ranks */
 	enum slow_peer_aspect aspect;
 	enum verdict verdict;
 	const struct slow_link *worst;	/* the link of it that costs most */
@@ -86,9 +86,9 @@ struct slow_peer {
 	uint64_t window_ns;	/* the time that they are of */
 	/* set by those who know: the ranks of `hot`; ... */
 	struct whom from, to;
-	/* ... and the progress thread at its ends that lacked a CPU for longest */
+	/* The progress thread at its ends that lacked a CPU for longest. */
 	double away;		/* the part of the time for which it did */
-	int32_t away_rank;	/* its rank; UNKNOWN_I32: of no end, or not known */
+	int32_t away_rank;	/* its rank; UNKNOWN_I32: neither end's, or not known */
 };
 
 #define SLOW_PEERS	8	/* told of one group */
@@ -106,7 +106,7 @@ int slow_peer_find(const struct slow_link *links, uint32_t n, enum slow_peer_asp
  */
 bool slow_peer_is_explained(const struct slow_peer *p, double away_share, double usual_share);
 
-/* What is usual: most of them were away for longer.  The shares are sorted. */
+/* The usual share: most of them were away for longer.  The shares are sorted. */
 double slow_links_usual_away(double *shares, uint32_t n);
 
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size);

@@ -7,7 +7,7 @@
 #include "util/phrase.h"
 
 #define LACKS		0.01	/* part of the time without a CPU that is worth a word, */
-#define LACKS_OF_SHARE	0.1	/* and of what the link costs */
+#define LACKS_OF_SHARE	0.1	/* part of the cost of the link */
 
 /* Rows by enum delay_where. */
 static const char *const actions[] = {

@@ -24,6 +24,12 @@ static const double begin_share = 0.02, go_on_share = 0.01;
 /* Part of its time that a thread waits for a CPU, where that is all that is known. */
 static const double begin_wait = 0.1, go_on_wait = 0.05;
 
+/* Part of its wait for which one process had its CPU: less is many's doing. */
+static const double least_taken = 0.2;
+
+/* Part of the periods in which the cgroup's quota was used up: fewer explain nothing. */
+static const double least_throttled = 0.02;
+
 /* ---- counting --------------------------------------------------------------- */
 
 /* Operations that began in one absence, on any communicator, are late by the same time. */
@@ -90,6 +96,11 @@ static enum starved_grade row_grade(const struct starved_row *row)
 	if (sum->seen >= LEAST_SEEN || sum->ops < UNWATCHED || row->cpu_share < go_on_wait)
 		return STARVED_NOT;
 	return row->cpu_share >= begin_wait ? STARVED_WAITS : STARVED_STILL_WAITS;
+}
+
+bool starved_is_in_question(const struct starved_row *row)
+{
+	return row->sum.late || row->cpu_share >= go_on_wait;
 }
 
 bool starved_rate(struct starved_row *rows, size_t n, struct starved_count *count)
@@ -161,11 +172,37 @@ static bool row_waits_for_cpu(const struct starved_row *row)
 	return row->grade != STARVED_AWAY || row->cpu_share >= row_share(row) / 2;
 }
 
+/*
+ * A group that has used up its quota runs nothing for the rest of the period: a period at most
+ * for each, so that so many explain half of the absence, or more.
+ */
+static bool row_is_throttled(const struct starved_row *row)
+{
+	return row->throttled >= least_throttled && row->throttled >= row_share(row) / 2;
+}
+
+static void say_taker(struct phrase *text, const struct starved_case *c)
+{
+	if (c->taker == c->who.pid)
+		phrase_add(text, "other threads of its process (%s)", c->taker_command);
+	else
+		phrase_add(text, "pid %" PRId32 " (%s)", c->taker, c->taker_command);
+	phrase_add(text, " had its CPU for %.0f %% of that: ", 100 * c->taker_share);
+}
+
 static void say_why(struct phrase *text, const struct starved_case *c)
 {
 	double cpu_share = c->row->cpu_share, percent = 100 * cpu_share;
+	bool taken = cpu_share >= 0 && c->taker && c->taker_share >= least_taken;
 	bool most = c->count.starved > 1 && 2 * c->count.starved > c->count.all;
 
+	if (c->cgroup && row_is_throttled(c->row)) {
+		phrase_add(text, "its cgroup may use %.3g CPUs, and had used them up in %.0f %% of "
+			   "the periods, in which nothing of it ran till the next: raise the limit "
+			   "(%s), or start fewer threads in it", c->cpu_limit,
+			   100 * c->row->throttled, c->cgroup);
+		return;
+	}
 	if (cpu_share >= 0 && !row_waits_for_cpu(c->row)) {
 		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the "
 			   "time): it slept, waited for another thread or was stopped; see what it "
@@ -175,7 +212,9 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 	}
 	if (cpu_share >= 0 && c->row->grade == STARVED_AWAY)
 		phrase_add(text, "it could have run, and waited for a CPU for %.0f %% of the "
-			   "time: ", percent);
+			   "time%s", percent, taken ? "; " : ": ");
+	if (taken)
+		say_taker(text, c);
 	if (most)
 		phrase_add(text, "too few CPUs for all that runs here, or a cgroup limit");
 	else if (cpu_share >= 0)

@@ -57,6 +57,7 @@ struct starved_row {
 	struct starved_sum sum;	/* zero: it has no network */
 	uint64_t window_ns;	/* the time that it is of */
 	double cpu_share;	/* part of its time that it waited for a CPU; < 0: not known */
+	double throttled;	/* part of its cgroup's periods that used up the quota; < 0: none */
 	enum starved_grade grade;	/* set by starved_rate() */
 };
 
@@ -64,6 +65,9 @@ struct starved_row {
 struct starved_count {
 	uint32_t all, starved;
 };
+
+/* Is there any sign that it is, so that more should be found out? */
+bool starved_is_in_question(const struct starved_row *row);
 
 /* Sets the grades.  True: there may be something to say. */
 bool starved_rate(struct starved_row *rows, size_t n, struct starved_count *count);
@@ -82,6 +86,11 @@ struct starved_case {
 	struct starved_count count;
 	struct whom who;
 	int32_t tid;		/* the thread that waited for a CPU, as numbered here */
+	int32_t taker;		/* process that had its CPU meanwhile for longest; 0: not known */
+	const char *taker_command;
+	double taker_share;	/* part of that time; < 0: not known */
+	const char *cgroup;	/* the group with the tightest limit of CPUs; NULL: none */
+	double cpu_limit;	/* the limit, in CPUs */
 };
 
 void starved_say(const struct starved_case *c, char *text, size_t size);

@@ -21,7 +21,7 @@ void whom_add_comm(struct phrase *text, const char *name, uint64_t comm_id)
 		phrase_add(text, "its communicator");
 }
 
-/* What stands in the parentheses. */
+/* The text in the parentheses. */
 struct whom_text {
 	struct phrase *text;
 	const char *gap;	/* before the next word */

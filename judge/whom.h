@@ -2,14 +2,14 @@
 #ifndef JUDGE_WHOM_H
 #define JUDGE_WHOM_H
 
-/* Whom a judgement is about, as people, launchers and tools call it. */
+/* The rank that a judgement is about, as people, launchers and tools call it. */
 
 #include <stdint.h>
 
 #include "util/phrase.h"
 
 struct whom {
-	int32_t rank;		/* in the communicator that the sentence names; UNKNOWN_I32 */
+	int32_t rank;		/* rank in the communicator that the sentence names; UNKNOWN_I32 */
 	int32_t world_rank;	/* UNKNOWN_I32: not told */
 	int32_t pid;		/* 0: not told */
 	const char *command;	/* NULL: not told */

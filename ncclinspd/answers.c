@@ -9,6 +9,8 @@
 
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/find/containers.h"
+#include "ncclinspd/findings/cpuwait.h"
+#include "reader/read/life.h"
 #include "shmring/clock.h"
 #include "util/list.h"
 
@@ -87,6 +89,12 @@ static void waiting_add(struct daemon *d, uint32_t *n, uid_t uid)
 	row = array_add(d->unwatched, n);
 	if (row)
 		*row = (struct unwatched){ UNWATCHED_PROCESSES, uid, 1, d->config.max_segments };
+}
+
+uint64_t answers_waited_ns(void *arg)
+{
+	(void)arg;
+	return cpuwait_own_ns(LIFE_PROC);
 }
 
 size_t answers_unwatched(void *arg, const struct unwatched **list)
@@ -238,6 +246,7 @@ int answers_start(struct daemon *d)
 		.reconstruct = d->reconstruct,
 		.ranks = d->ranks,
 		.straggler = d->straggler,
+		.sensors = d->sensors,
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,
 		.links = d->links,
@@ -245,6 +254,7 @@ int answers_start(struct daemon *d)
 		.names = d->names,
 		.diagnose = d->diagnose,
 		.exemplars = d->exemplars,
+		.probe = d->probe,
 		.config = &d->config,
 		.reading = &d->reading,
 		.metrics = d->metrics,
@@ -253,7 +263,6 @@ int answers_start(struct daemon *d)
 	struct serve_config config = {
 		.listen_fd = d->listen_fd,
 		.host = d->config.node_name,
-		.loop = loop_backend(d->loop),
 		.started_mono_ns = d->started_mono_ns,
 		.started_real_ns = d->started_real_ns,
 		.raiser = d->config.raiser,

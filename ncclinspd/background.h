@@ -6,7 +6,7 @@
 
 /*
  * The child goes on; the parent waits until it is ready or gone and never
- * returns.  Before anything is open: an io_uring belongs to its maker.
+ * returns.  Before anything is open: threads stay with the parent.
  * 0 or a negative errno; *ready_fd is where the parent waits.
  */
 int background_enter(int *ready_fd);

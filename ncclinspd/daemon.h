@@ -8,6 +8,7 @@
  * leaves the node).
  */
 
+#include "ncclinspd/around/sensors.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
@@ -15,6 +16,8 @@
 #include "ncclinspd/find/discover.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/journal.h"
+#include "ncclinspd/findings/notify.h"
+#include "ncclinspd/findings/probelink.h"
 #include "ncclinspd/instance.h"
 #include "ncclinspd/keep/blackbox.h"
 #include "ncclinspd/keep/exemplars.h"
@@ -62,6 +65,7 @@ struct daemon {
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;
 	struct straggler *straggler;
+	struct sensors *sensors;	/* NULL: there is no thread for them */
 	struct aggregate *aggregate;
 	struct links *links;
 	struct transferlog *transferlog;
@@ -89,9 +93,11 @@ struct daemon {
 	struct steer *steer;
 	struct marks *marks;
 	struct raise *raise;		/* NULL: other nodes are not asked */
+	struct notify *notify;		/* NULL: nobody acts on findings */
+	struct probelink *probe;	/* NULL: none is asked */
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
-	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
-	struct loop_timer snapshot_timer, otlp_timer;
+	struct loop_timer exemplar_timer, alive_timer, lock_timer, scrape_timer, textfile_timer;
+	struct loop_timer snapshot_timer, otlp_timer, notify_timer;
 };
 
 /*
@@ -108,6 +114,7 @@ void flow_appeared(void *arg, struct process *p, uint64_t now_ns);
 void flow_ended(void *arg, struct process *p, uint64_t now_ns);
 void flow_forgotten(void *arg, struct process *p);
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns);
+void flow_waited(void *arg, uint64_t process_id, const struct probe_event *e, uint64_t now_ns);
 
 /* Timers: read all rings and what follows from them; look for what is wrong. */
 void flow_poll(void *arg, uint64_t now_ns);
@@ -141,6 +148,7 @@ int answers_slots(void *arg, struct process *p, const struct live_slot **slots);
 
 /* Things that bounds keep from being watched, as of now. */
 size_t answers_unwatched(void *arg, const struct unwatched **list);
+uint64_t answers_waited_ns(void *arg);
 
 /* Something takes long: poll if it is due. */
 void answers_meanwhile(void *arg);

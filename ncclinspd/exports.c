@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures that leave the node: /metrics over TCP, by a second server that has nothing else,
- * and as a file; findings, operations and metrics to an OpenTelemetry collector; findings that
- * other nodes are to look at in detail.  Worth having, not worth failing for.
+ * and as a file; findings, operations and metrics to an OpenTelemetry collector; findings to who
+ * acts on them, and those that other nodes are to look at in detail.  Worth having, not worth
+ * failing for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -112,10 +113,36 @@ static void otlp_give_finding(struct daemon *d, const struct finding *f)
 	otlp_give(d, OTLP_LOGS, &j, 1);
 }
 
+static void notify_on_timer(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	uint64_t next_ns = notify_run(d->notify, now_ns);
+
+	if (next_ns)
+		loop_arm(d->loop, &d->notify_timer, next_ns);
+}
+
+static void notify_give_finding(struct daemon *d, const struct finding *f)
+{
+	CLEANUP(json_deinit) struct json j;
+	size_t bytes;
+	char *text;
+
+	json_init(&j, OTLP_BYTES);
+	serve_put_finding(d->serve, f, &j);
+	if (json_error(&j))
+		return;
+	text = json_steal(&j, &bytes);
+	notify_put(d->notify, text, bytes);
+	notify_on_timer(d, loop_clock_ns());
+}
+
 void exports_finding(struct daemon *d, const struct finding *f)
 {
 	if (d->serve && otlp_wants(d->otlp, OTLP_LOGS))
 		otlp_give_finding(d, f);
+	if (d->serve && d->notify && notify_wants(f))
+		notify_give_finding(d, f);
 }
 
 static void otlp_give_exemplar(struct daemon *d, const struct exemplar *e)
@@ -215,6 +242,9 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 	otlp_start_metrics(d);
 	if (d->config.raise_hosts[0] && raise_new(&d->raise, d->config.raise_hosts) < 0)
 		log_say(LOG_WARN, "other nodes are not asked for detail: no memory");
+	d->notify_timer = (struct loop_timer){ .fn = notify_on_timer, .arg = d };
+	if (d->config.on_finding[0] && notify_new(&d->notify, d->config.on_finding) < 0)
+		log_say(LOG_WARN, "nobody is told of findings: no memory");
 }
 
 void exports_stop(struct daemon *d)
@@ -222,6 +252,8 @@ void exports_stop(struct daemon *d)
 	serve_close(d->scrape);
 	textfile_free(d->textfile);
 	raise_free(d->raise);
+	notify_free(d->notify);
+	d->notify = NULL;
 	d->raise = NULL;
 	d->scrape = NULL;
 	d->textfile = NULL;
@@ -272,6 +304,16 @@ static void raise_tell_exporter(const struct daemon *d, struct serve_exporter *e
 				      .last_ns = stats.last_ns, .error = stats.error };
 }
 
+static void notify_tell(const struct daemon *d, struct serve_exporter *e)
+{
+	struct notify_stats stats;
+
+	notify_read_stats(d->notify, &stats);
+	*e = (struct serve_exporter){ .kind = "on-finding", .at = d->config.on_finding,
+				      .done = stats.told, .failed = stats.dropped,
+				      .last_ns = stats.last_ns, .error = stats.error };
+}
+
 void exports_watch(struct daemon *d, uint64_t now_ns)
 {
 	d->noutputs = 0;
@@ -310,5 +352,7 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 		snapshots_tell(d, &out[n++]);
 	if (d->raise)
 		raise_tell_exporter(d, &out[n++]);
+	if (d->notify)
+		notify_tell(d, &out[n++]);
 	return n + otlp_tell(d, out + n);
 }

@@ -9,9 +9,12 @@
  */
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "ncclinspd/base/jobs.h"
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/findings/ending.h"
 #include "reader/follow.h"
 #include "reader/read/life.h"
 #include "shmring/clock.h"
@@ -103,11 +106,31 @@ void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 	transferlog_add(d->transferlog, t, d->links);
 }
 
+static void process_open_ending(struct process *p)
+{
+	const struct segment *seg = process_segment(p);
+
+	p->pidfd = p->state == PROCESS_LIVE ? ending_open(LIFE_PROC, seg->host_pid,
+							  seg->start_time) : -1;
+	p->has_pidfd = p->pidfd >= 0;
+}
+
+/* What the kernel tells of the process. */
+static void process_close_kernel(struct process *p)
+{
+	cpuwait_free(p->cpuwait);
+	p->cpuwait = NULL;
+	if (p->has_pidfd)
+		close(p->pidfd);
+	p->has_pidfd = false;
+}
+
 void flow_appeared(void *arg, struct process *p, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 	int r = reconstruct_attach(d->reconstruct, p);
 
+	process_open_ending(p);
 	marks_appeared(d->marks, p);
 	if (r < 0)
 		log_say(LOG_WARN, "operations of pid=%d cannot be followed error=\"%s\"",
@@ -123,11 +146,10 @@ void flow_ended(void *arg, struct process *p, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
-	cpuwait_free(p->cpuwait);
-	p->cpuwait = NULL;
 	reconstruct_end(d->reconstruct, p, now_ns);
 	ranks_end(d->ranks, p, now_ns);
 	diagnose_ended(d->diagnose, p, now_ns);
+	process_close_kernel(p);
 	metrics_ended(d->metrics, p, now_ns);
 	if (d->serve)
 		serve_process(d->serve, p);
@@ -137,8 +159,7 @@ void flow_forgotten(void *arg, struct process *p)
 {
 	struct daemon *d = arg;
 
-	cpuwait_free(p->cpuwait);	/* one that was caught lying never ended */
-	p->cpuwait = NULL;
+	process_close_kernel(p);	/* one that was caught lying never ended */
 	if (d->serve)
 		serve_flush_records(d->serve);
 	diagnose_forgotten(d->diagnose, p);
@@ -243,6 +264,17 @@ static void threads_watch(struct daemon *d, uint64_t now_ns)
 	d->watch_turn++;
 }
 
+void flow_waited(void *arg, uint64_t process_id, const struct probe_event *e, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
+	const struct process *p = jobs_process(list, n, process_id);
+
+	if (p && p->cpuwait)
+		cpuwait_add(p->cpuwait, e, now_ns);
+}
+
 /* ---- the way back ------------------------------------------------------------ */
 
 static void steering_arm(struct daemon *d, uint64_t now_ns)
@@ -305,6 +337,10 @@ void flow_look(void *arg, uint64_t now_ns)
 	uint64_t from_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	threads_watch(d, now_ns);
+	if (d->sensors)
+		sensors_look(d->sensors, list, n, now_ns);
+	if (d->probe)
+		probelink_look(d->probe, list, n, now_ns);
 	exports_watch(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 #include "shmring/clock.h"
 
 #define SLICE_NS	100000
+#define LOCK_LOOK_NS	UINT64_C(1000000000)
 
 static void daemon_on_stop(void *arg, uint64_t now_ns)
 {
@@ -126,6 +128,27 @@ static void daemon_on_alive_timer(void *arg, uint64_t now_ns)
 	loop_arm(d->loop, &d->alive_timer, now_ns + d->manager.watchdog_ns / 3);
 }
 
+/* Those for whom it runs hold a lock for as long as they live. */
+static bool lock_is_held(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
+static void daemon_on_lock_timer(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	if (!lock_is_held(d->config.while_locked))
+		daemon_on_stop(d, now_ns);
+	else
+		loop_arm(d->loop, &d->lock_timer, now_ns + LOCK_LOOK_NS);
+}
+
 /* Signals that end a process by default.  A failed write is behind XFSZ and PIPE: it is told. */
 static void ignore_signals(void)
 {
@@ -142,11 +165,10 @@ static void ignore_signals(void)
 
 static int loop_start(struct daemon *d)
 {
-	int r = loop_new(&d->loop, d->config.loop);
+	int r = loop_new(&d->loop);
 
 	if (r < 0) {
-		log_say(LOG_ERROR, "no event loop backend=%s error=\"%s\"",
-			d->config.loop ? d->config.loop : "any", strerror(-r));
+		log_say(LOG_ERROR, "no event loop error=\"%s\"", strerror(-r));
 		return r;
 	}
 	r = loop_signal(d->loop, SIGTERM, daemon_on_stop, d);
@@ -196,11 +218,24 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 	return r;
 }
 
+/* Worth having, not worth failing for. */
+static void sensors_start(struct daemon *d)
+{
+	const struct sensors_config config = {
+		.off = !d->config.gpu_sensors, .kernel_log = d->config.kernel_log,
+	};
+	int r = sensors_new(&d->sensors, &config);
+
+	if (r < 0)
+		log_say(LOG_WARN, "the machine is not watched error=\"%s\"", strerror(-r));
+}
+
 static int diagnose_start(struct daemon *d, uint64_t now_ns)
 {
 	const struct diagnose_config config = {
 		.times = config_times(&d->config),
 		.state_dir = d->config.state_dir,
+		.ras = d->config.ras,
 		.accounts = d->accounts,
 	};
 	const struct diagnose_source source = {
@@ -212,9 +247,12 @@ static int diagnose_start(struct daemon *d, uint64_t now_ns)
 		.meanwhile = answers_meanwhile,
 		.outputs = exports_outputs,
 		.unwatched = answers_unwatched,
+		.waited_ns = answers_waited_ns,
 		.reconstruct = d->reconstruct,
 		.links = d->links,
 		.straggler = d->straggler,
+		.sensors = d->sensors,
+		.probe = d->probe,
 	};
 
 	journal_open(&d->journal, getenv("JOURNAL_STREAM") ? JOURNAL_SOCKET : NULL);
@@ -357,6 +395,9 @@ static void daemon_tell_ready(struct daemon *d)
 	d->alive_timer = (struct loop_timer){ .fn = daemon_on_alive_timer, .arg = d };
 	if (d->manager.watchdog_ns)
 		loop_arm(d->loop, &d->alive_timer, loop_clock_ns());
+	d->lock_timer = (struct loop_timer){ .fn = daemon_on_lock_timer, .arg = d };
+	if (*d->config.while_locked)
+		loop_arm(d->loop, &d->lock_timer, loop_clock_ns());
 }
 
 static int daemon_start(struct daemon *d)
@@ -392,6 +433,9 @@ static int daemon_start(struct daemon *d)
 		files_start(d);
 	if (r == 0)
 		r = stages_start(d, now_ns);
+	sensors_start(d);
+	if (r == 0 && *d->config.probe)
+		r = probelink_new(&d->probe, d->loop, d->config.probe, flow_waited, d);
 	if (r == 0)
 		r = diagnose_start(d, now_ns);
 	if (r == 0)
@@ -432,6 +476,8 @@ static void daemon_stop(struct daemon *d)
 	marks_free(d->marks);
 	steer_free(d->steer);
 	diagnose_free(d->diagnose);
+	sensors_free(d->sensors);
+	probelink_free(d->probe);
 	journal_close(&d->journal);
 	oplog_free(d->oplog);
 	transferlog_free(d->transferlog);

@@ -113,21 +113,30 @@ static void identity_boot_id(uint8_t id[16])
 	}
 }
 
+/* A pair that does not fit is left out whole. */
+static void identity_copy_pair(struct nci_header *h, const char *name, const char *between,
+			       const char *value)
+{
+	size_t room = sizeof(h->env) - h->env_bytes;
+	int n = snprintf(h->env + h->env_bytes, room, "%s%s%s", name, between, value);
+
+	if (n < 0 || (size_t)n >= room)
+		memset(h->env + h->env_bytes, 0, room);
+	else
+		h->env_bytes += (uint32_t)n + 1;
+}
+
 static void identity_copy_environment(struct nci_header *h)
 {
 	for (size_t i = 0; i < sizeof(job_variables) / sizeof(job_variables[0]); i++) {
 		const char *value = getenv(job_variables[i]);
-		size_t room = sizeof(h->env) - h->env_bytes;
-		int n;
 
-		if (!value)
-			continue;
-		n = snprintf(h->env + h->env_bytes, room, "%s=%s", job_variables[i], value);
-		if (n < 0 || (size_t)n >= room)
-			memset(h->env + h->env_bytes, 0, room);
-		else
-			h->env_bytes += (uint32_t)n + 1;
+		if (value)
+			identity_copy_pair(h, job_variables[i], "=", value);
 	}
+	for (char *const *pair = environ; pair && *pair; pair++)
+		if (!strncmp(*pair, NCI_NCCL_VARIABLES, sizeof(NCI_NCCL_VARIABLES) - 1))
+			identity_copy_pair(h, *pair, "", "");
 }
 
 void identity_fill(struct nci_header *h, uint32_t clock)

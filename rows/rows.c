@@ -3,7 +3,10 @@
 #include "rows/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "nci/variables.h"
+#include "reader/base/job.h"
 #include "reader/base/process.h"
 #include "reader/time/stamps.h"
 
@@ -192,6 +195,27 @@ void rows_put_refused(struct json *j, const uint64_t *refused)
 			continue;
 		json_key(j, stamps_fault_text((enum stamp_fault)fault));
 		json_put_u64(j, refused[fault]);
+	}
+	json_end(j, '}');
+}
+
+void rows_put_variables(struct json *j, const struct process *p)
+{
+	const char *pair;
+	uint32_t at = 0;
+
+	json_begin(j, '{');
+	while ((pair = job_next_variable(p, &at))) {
+		size_t bytes = strcspn(pair, "=");
+		char name[64];
+
+		if (strncmp(pair, NCI_NCCL_VARIABLES, sizeof(NCI_NCCL_VARIABLES) - 1) ||
+		    !pair[bytes] || bytes >= sizeof(name))
+			continue;
+		memcpy(name, pair, bytes);
+		name[bytes] = '\0';
+		json_key(j, name);
+		json_put_string(j, pair + bytes + 1);
 	}
 	json_end(j, '}');
 }

@@ -120,6 +120,9 @@ void rows_put_uuid(struct json *j, const uint8_t *uuid);
 /* Counts by reason, as an object: `refused` has STAMP_FAULT_END places. */
 void rows_put_refused(struct json *j, const uint64_t *refused);
 
+/* NCCL's settings in the environment of a process, as an object. */
+void rows_put_variables(struct json *j, const struct process *p);
+
 /* The newest number of each function, as an object. */
 void rows_put_last_seq(struct json *j, const struct comm_progress *progress);
 

@@ -5,7 +5,7 @@
 /*
  * The reading side: copies out what is new in one lane and counts what was lost.
  * It opens, maps and trusts nothing: the caller brings copies of shared bytes
- * (however it reads them: pread, io_uring, a buffer of a test) and every one of
+ * (however it reads them: pread, a buffer of a test) and every one of
  * them is checked.
  *
  *     seen = copy of the lane's line                                  (R1)

@@ -59,7 +59,13 @@ if [ -t 0 ] && [ -t 1 ]; then
 	"$B/ncclinsp" top
 	echo "The demo has ended. For a job of your own: \"With a real job\" in README.md."
 else
+	# Eight seconds do, but for a slow machine.
+	named() { [ "$("$B/ncclinsp" diagnose | grep -c 'straggler')" -ge 2 ]; }
 	sleep 8
+	for _ in $(seq 40); do
+		named && break
+		sleep 1
+	done
 	for _ in $(seq "$FRAMES"); do
 		"$B/ncclinsp" top
 		sleep 2

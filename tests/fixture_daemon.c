@@ -64,10 +64,8 @@ static void on_forgotten(void *arg, struct process *p)
 	((struct fx_daemon *)arg)->seen.forgotten++;
 }
 
-bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
-			 struct discover_config config)
+void fx_daemon_open_with(struct fx_daemon *fx, struct discover_config config)
 {
-	static const char *const names[] = { [FX_EPOLL] = "epoll", [FX_IO_URING] = "io_uring" };
 	const struct discover_hooks hooks = { on_appeared, on_ended, on_forgotten, fx };
 	struct ticks_pair pair;
 
@@ -75,10 +73,7 @@ bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
 	log_set_level(LOG_ERROR);
 	snprintf(fx->dir, sizeof(fx->dir), "%s/shm", fx_tmpdir());
 	mkdir(fx->dir, 0755);
-	if (loop_new(&fx->loop, names[backend]) < 0) {
-		fx_skip("a loop on this backend is refused here");
-		return false;
-	}
+	must(loop_new(&fx->loop) == 0);
 	ticks_init(&fx->ticks, ticks_hardware());
 	for (int i = 0; i < 2; i++) {
 		ticks_read(fx->ticks.clock.kind, &pair);
@@ -90,12 +85,11 @@ bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
 	config.dir = fx->dir;
 	must(discover_new(&fx->discover, fx->loop, fx->drain, fx->names, &config, &hooks,
 			  fx->now_ns) == 0);
-	return true;
 }
 
-bool fx_daemon_open(struct fx_daemon *fx, enum fx_backend backend)
+void fx_daemon_open(struct fx_daemon *fx)
 {
-	return fx_daemon_open_with(fx, backend, (struct discover_config){
+	fx_daemon_open_with(fx, (struct discover_config){
 		.everybody = true,
 		.max_segments = 16,
 		.max_ended = 4,
@@ -103,15 +97,13 @@ bool fx_daemon_open(struct fx_daemon *fx, enum fx_backend backend)
 	});
 }
 
-bool fx_daemon_open_job(struct fx_daemon *fx, enum fx_backend backend, struct fx_job *job)
+void fx_daemon_open_job(struct fx_daemon *fx, struct fx_job *job)
 {
-	if (!fx_daemon_open(fx, backend))
-		return false;
+	fx_daemon_open(fx);
 	fx_job_open(&job->ring, fx->dir, job->name);
 	job->lane = shmring_lane_new(&job->ring, gettid());
 	fx_daemon_step(fx, 3000);
 	must(fx->seen.appeared == 1);
-	return true;
 }
 
 void fx_daemon_close(struct fx_daemon *fx)

@@ -39,15 +39,10 @@ struct fx_daemon {
 	struct fx_seen seen;
 };
 
-/* What the loop stands on; most tests run with each, and _i says with which. */
-enum fx_backend { FX_EPOLL, FX_IO_URING, FX_BACKENDS };
-
-/* false, and said so: refused here. */
-bool fx_daemon_open(struct fx_daemon *fx, enum fx_backend backend);
+void fx_daemon_open(struct fx_daemon *fx);
 
 /* The same from a config of the test's own; dir is set. */
-bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
-			 struct discover_config config);
+void fx_daemon_open_with(struct fx_daemon *fx, struct discover_config config);
 void fx_daemon_close(struct fx_daemon *fx);
 
 /* Where a segment of this name is; returns path. */
@@ -68,7 +63,7 @@ struct fx_job {
 };
 
 /* A daemon that has found one such job. */
-bool fx_daemon_open_job(struct fx_daemon *fx, enum fx_backend backend, struct fx_job *job);
+void fx_daemon_open_job(struct fx_daemon *fx, struct fx_job *job);
 
 /* A segment of this process, ready, as the plugin makes it; `name` gets its file's. */
 void fx_job_open(struct shmring *ring, const char *dir, char name[80]);

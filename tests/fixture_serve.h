@@ -237,7 +237,6 @@ static inline void fx_serve_open(const struct serve_config *config)
 	c.listen_fd = fx_listen();
 	c.host = "node \"7\"";
 	c.boot_id = "4c1b3c9a-0000-4000-8000-000000000001";
-	c.loop = "epoll";
 	c.started_mono_ns = FX_START_NS;
 	c.started_real_ns = FX_EPOCH_NS;
 	ck_assert_int_eq(serve_open(&fx.serve, &c, &source), 0);

@@ -85,7 +85,7 @@ static inline void fx_setup(void)
 	place_init(&fx.place, 2 * FX_SECOND, false, true);
 	fx.answers.status = json_loads(
 		"{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": 7980000000000,"
-		" \"loop\": \"io_uring\", \"level\": null,"
+		" \"loop\": \"epoll\", \"level\": null,"
 		" \"ingest\": {\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
 	fx.answers.processes = fx_list_of("processes", fx_make_process, FX_RANKS);
 	fx.answers.ranks = fx_list_of("ranks", fx_make_rank, FX_RANKS);

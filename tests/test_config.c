@@ -229,11 +229,7 @@ START_TEST(check_asks_what_the_start_asks)
 {
 	struct config c;
 
-	setenv("NCCLINSP_LOOP", "kqueue", 1);
 	write_file("", 0);
-	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(told, "NCCLINSP_LOOP is io_uring or epoll, not \"kqueue\""));
-	unsetenv("NCCLINSP_LOOP");
 	if (!geteuid())
 		return;		/* has places by default */
 	told[0] = '\0';
@@ -353,7 +349,7 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 {
 	static const char all[] =
 		"socket = /a b/c.sock\nshm-dir = /x\nnode-name = n7.rack\ncontainers = no\n"
-		"state-dir = /y\ncontrol = /z\nauto-detail = no\nauto-thrift = no\n"
+		"state-dir = /y\ncontrol = /z\nras = no\nauto-detail = no\nauto-thrift = no\n"
 		"raise-hosts = gpu[01-64,70],login\nraise-user = daemon\n"
 		"kernel-budget = 0.0001\nkernels = first 120s\n"
 		"kernel-cost = 8us\nstall-min = 1.5s\n"

@@ -182,7 +182,7 @@ static void open_all(void)
 	const struct containers_config config = { .proc = LIFE_PROC, .everybody = true };
 
 	memset(&fx, 0, sizeof(fx));
-	ck_assert_int_eq(loop_new(&fx.loop, "epoll"), 0);
+	ck_assert_int_eq(loop_new(&fx.loop), 0);
 	shmwatch_init(&fx.watch, fx.loop, on_see, NULL);
 	shmdir_init(&fx.own, &fx.watch, fx_tmpdir());
 	ck_assert_int_eq(containers_new(&fx.containers, &config, &fx.watch, &fx.own, on_gone, NULL),

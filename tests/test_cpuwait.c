@@ -233,6 +233,50 @@ START_TEST(more_threads_than_are_watched_do_no_harm)
 }
 END_TEST
 
+START_TEST(wait_of_the_daemon_itself_is_read_or_unknown)
+{
+	ck_assert_uint_eq(cpuwait_own_ns(fx_proc()), UNKNOWN_U64);
+	fx_proc_dir("self", 0, 0);
+	fx_proc_file("self/schedstat", "12 345 6\n");
+	ck_assert_uint_eq(cpuwait_own_ns(fx_proc()), 345);
+	fx_proc_file("self/schedstat", "0 0 0\n");
+	ck_assert_uint_eq(cpuwait_own_ns(fx_proc()), UNKNOWN_U64);
+}
+END_TEST
+
+/* Ten processes that had its CPU, the last of them for longest; then another thread. */
+START_TEST(process_that_had_the_cpu_for_longest_is_told)
+{
+	struct probe_event e = { .number = PID + 1 };
+	const pid_t tid = PID + 1;
+	pid_t tids[2];
+
+	fx_proc_thread(PID, PID, 0);
+	fx_proc_thread(PID, tid, 0);
+	fx_proc_schedstat(PID, tid, SECOND, SECOND, 9);
+	open_process();
+	look(&tid, 1, 10);
+	ck_assert_uint_eq(cpuwait_threads(cpu, tids, 2), 1);
+	ck_assert_int_eq(tids[0], tid);
+	look(&tid, 1, 10);
+	ck_assert(cpuwait_tell(cpu, now_ns, &sums));
+	ck_assert_int_eq(sums.taker.pid, 0);
+	for (int i = 0; i < 10; i++)
+		for (int times = 0; times <= i; times++) {
+			e.taker[i % PROBE_TAKERS] = (struct probe_taker){ .ns = 2 * MS,
+									  .pid = 200 + i };
+			cpuwait_add(cpu, &e, now_ns + 20 * SECOND * (times % 2));
+			e.taker[i % PROBE_TAKERS].ns = 0;
+		}
+	e.number = PID + 2;
+	e.taker[0] = (struct probe_taker){ .ns = SECOND, .pid = 300 };
+	cpuwait_add(cpu, &e, now_ns);
+	ck_assert(cpuwait_tell(cpu, now_ns + 20 * SECOND, &sums));
+	ck_assert_int_eq(sums.taker.pid, 209);
+	ck_assert_uint_le(sums.taker.ns, 20 * MS);	/* never too much */
+}
+END_TEST
+
 /* The real one: this process, as it is. */
 START_TEST(the_kernel_tells_of_ourselves)
 {
@@ -263,6 +307,8 @@ int main(void)
 		FX_TEST(a_thread_that_cannot_be_read_tells_nothing),
 		FX_TEST(another_process_with_that_number_is_refused),
 		FX_TEST(more_threads_than_are_watched_do_no_harm),
+		FX_TEST(wait_of_the_daemon_itself_is_read_or_unknown),
+		FX_TEST(process_that_had_the_cpu_for_longest_is_told),
 		FX_TEST(the_kernel_tells_of_ourselves),
 	};
 

@@ -27,8 +27,7 @@ START_TEST(new_segment_is_told_by_inotify)
 {
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	while (!fx.seen.appeared)
 		ck_assert_int_eq(loop_once(fx.loop, UINT64_MAX), 0);
@@ -47,8 +46,7 @@ START_TEST(segment_becomes_ready_later_or_is_given_up)
 {
 	struct shmring ring;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);
 	atomic_store_explicit(&ring.header->ready, 0, memory_order_relaxed);
 	fx_daemon_step(&fx, 4000);
@@ -60,12 +58,12 @@ START_TEST(segment_becomes_ready_later_or_is_given_up)
 	ck_assert_uint_eq(fx.seen.appeared, 1);
 	fx_daemon_close(&fx);
 
-	ck_assert(fx_daemon_open(&fx, _i));
+	fx_daemon_open(&fx);
 	ck_assert_uint_eq(fx.seen.appeared, 1);
 	fx_daemon_close(&fx);
 
 	atomic_store_explicit(&ring.header->ready, 0, memory_order_relaxed);
-	ck_assert(fx_daemon_open(&fx, _i));
+	fx_daemon_open(&fx);
 	fx_daemon_step(&fx, 11000);
 	ck_assert_uint_eq(discover_refused(fx.discover), 1);
 	shmring_ready(&ring);
@@ -126,8 +124,7 @@ START_TEST(overflow_of_the_notices_leads_to_a_scan)
 		return;
 	}
 	do {
-		if (!fx_daemon_open(&fx, _i))
-			return;
+		fx_daemon_open(&fx);
 		fx_daemon_step(&fx, 4000);
 		make_files(n + 10, false);
 		pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
@@ -151,8 +148,7 @@ START_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon)
 
 	do {
 		opened_ns = loop_clock_ns();
-		if (!fx_daemon_open(&fx, _i))
-			return;
+		fx_daemon_open(&fx);
 		make_files(SHMDIR_NOTICES_OWN, true);
 		pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 		for (int i = 0; i < 10; i++)
@@ -176,8 +172,7 @@ START_TEST(foreign_segment_is_left_alone_and_counted_once)
 	struct shmring ring;
 	char path[FX_PATH];
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);
 	ring.header->abi_major++;
 	for (int i = 0; i < 5; i++)
@@ -207,8 +202,7 @@ START_TEST(running_process_of_another_format_is_told_until_it_ends)
 	pid_t pid;
 	int fd;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);	/* ours: neither foreign nor stale */
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fd = open(fx_shm_path(&fx, name, path), O_RDWR);
@@ -235,8 +229,7 @@ START_TEST(segments_over_the_limit_wait_for_their_turn)
 {
 	pid_t pid[3];
 
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	for (int i = 0; i < 3; i++)
 		pid[i] = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
@@ -270,8 +263,9 @@ START_TEST(no_user_takes_all_the_room)
 	struct discover_config four = config;
 
 	four.max_segments = 4;
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, four))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, four);
 	for (int i = 0; i < 5; i++)
 		fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
@@ -288,8 +282,9 @@ START_TEST(one_users_rubbish_does_not_blind_us)
 {
 	pid_t pid;
 
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, config);
 	for (int i = 1; i < 100; i++) {		/* another user's, whatever their names say */
 		char path[FX_PATH];
 
@@ -336,8 +331,9 @@ static bool is_listed(const char *file)
 
 START_TEST(rubbish_of_many_users_hides_no_job)
 {
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, config);
 	for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++)
 		make_rubbish(uid, 100);
 	scan(3);
@@ -348,7 +344,7 @@ START_TEST(rubbish_of_many_users_hides_no_job)
 	scan(3);
 	ck_assert(is_listed(name));
 	fx_daemon_close(&fx);
-	ck_assert(fx_daemon_open_with(&fx, _i, config));
+	fx_daemon_open_with(&fx, config);
 	scan(3);
 	ck_assert(is_listed(name));
 	fx_daemon_close(&fx);
@@ -394,8 +390,9 @@ START_TEST(segments_of_the_dead_wait_for_those_of_the_living)
 	char dead[80];
 	pid_t pid;
 
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, config);
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, dead);
 	for (int i = 0; i < 40; i++)
 		copy_as(dead, STRANGER + (uid_t)i % 2, 5, 1000000 + i, 1);
@@ -416,8 +413,9 @@ START_TEST(claims_without_a_lock_make_room_for_who_has_one)
 	char greedy[80];
 	pid_t pid;
 
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, config);
 	pid = fx_job_fork_as(STRANGER, fx.dir, fx_job_publish_some, greedy);
 	for (int i = 0; i < 20; i++)
 		copy_as(greedy, STRANGER, 5 + (uid_t)i, pid, start_of(greedy));
@@ -450,8 +448,9 @@ START_TEST(segments_beside_the_one_that_a_process_holds_are_read_once)
 	pid_t pid;
 
 	many.max_segments = 16;
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, many))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, many);
 	pid = fx_job_fork_as(STRANGER, fx.dir, fx_job_publish_some, greedy);
 	for (int i = 0; i < 10; i++)
 		copy_as(greedy, STRANGER, 5 + (uid_t)i, pid, start_of(greedy));
@@ -490,8 +489,9 @@ START_TEST(a_process_has_one_segment_however_many_it_holds)
 	char greedy[80];
 
 	four.max_segments = 4;
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, four))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, four);
 	fx_job_fork_as(STRANGER, fx.dir, hold_many, greedy);
 	scan(3);
 	ck_assert_int_le(count_read(STRANGER), 3);
@@ -520,8 +520,9 @@ START_TEST(who_has_few_processes_is_read_where_others_have_many)
 	struct discover_config eight = config;
 
 	eight.max_segments = 8;
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, eight))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, eight);
 	for (int i = 0; i < 12; i++)
 		fx_job_fork_as(STRANGER + i % 2, fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
@@ -547,8 +548,7 @@ START_TEST(a_segment_with_a_number_behind_its_name_is_read)
 {
 	char path[FX_PATH], to[FX_PATH], other[96];
 
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	fx_job_fork(fx.dir, fx_job_publish_some, name);
 	snprintf(other, sizeof(other), "%s.4711", name);
 	ck_assert_int_eq(rename(fx_shm_path(&fx, name, path), fx_shm_path(&fx, other, to)), 0);
@@ -565,8 +565,7 @@ START_TEST(a_process_that_ends_waits_no_more)
 {
 	pid_t pid[4];
 
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	for (int i = 0; i < 4; i++)
 		pid[i] = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	scan(0);
@@ -589,8 +588,9 @@ START_TEST(ids_of_one_user_have_the_room_of_one)
 
 	eight.max_segments = 8;
 	eight.accounts = fx_accounts("1000:100000:65536\n");
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, eight))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, eight);
 	for (int i = 0; i < 12; i++)
 		fx_job_fork_as(100000 + (uid_t)i, fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
@@ -611,13 +611,14 @@ START_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice)
 {
 	struct shmring ring;
 
-	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, config);
 	fx_daemon_close(&fx);
 	make_rubbish(STRANGER, 1000);
 	fx_job_open(&ring, fx.dir, name);
 	make_rubbish(STRANGER + 1, 1000);
-	ck_assert(fx_daemon_open_with(&fx, _i, config));
+	fx_daemon_open_with(&fx, config);
 	scan(20);
 	ck_assert(is_listed(name));
 	for (int i = 0; i < 60; i++)
@@ -631,9 +632,10 @@ START_TEST(user_reads_no_segment_of_others)
 {
 	struct discover_config only_own = config;
 
-	only_own.everybody = _i < FX_BACKENDS;
-	if (!is_root() || !fx_daemon_open_with(&fx, _i % FX_BACKENDS, only_own))
+	only_own.everybody = _i;
+	if (!is_root())
 		return;
+	fx_daemon_open_with(&fx, only_own);
 	fx_job_fork_as(STRANGER, fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(fx.seen.appeared, only_own.everybody);
@@ -653,8 +655,7 @@ START_TEST(directory_that_comes_later_or_is_replaced_is_found)
 {
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	move_away();
 	fx_daemon_step(&fx, 4000);
 	fx_daemon_step(&fx, 4000);
@@ -674,8 +675,7 @@ START_TEST(second_daemon_picks_up_where_the_rings_allow)
 	const struct process *p;
 	struct shmring ring;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);
 	lane = shmring_lane_new(&ring, gettid());
 	fx_daemon_step(&fx, 4000);
@@ -684,7 +684,7 @@ START_TEST(second_daemon_picks_up_where_the_rings_allow)
 	ck_assert_uint_eq(fx.seen.events, 3000);
 	fx_daemon_close(&fx);
 	fx_job_publish_range(lane, 3000, 6000);
-	ck_assert(fx_daemon_open(&fx, _i));
+	fx_daemon_open(&fx);
 	fx_daemon_step(&fx, 1);
 	p = fx_process(&fx, 0);
 	ck_assert_uint_eq(p->records + p->loss.before, 6000);
@@ -696,14 +696,13 @@ START_TEST(second_daemon_picks_up_where_the_rings_allow)
 END_TEST
 
 /* How long from "ready" to the first read of a segment that was seen unready. */
-static uint64_t attach_ns(enum fx_backend backend)
+static uint64_t attach_ns(void)
 {
 	struct shmring ring = { 0 };
 	uint64_t from_ns;
 	char file[80];
 
-	if (!fx_daemon_open(&fx, backend))
-		return 0;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, file);
 	atomic_store(&ring.header->ready, 0);
 	ck_assert_int_eq(loop_once(fx.loop, UINT64_MAX), 0);
@@ -725,7 +724,7 @@ START_TEST(segment_is_read_soon_after_it_is_ready)
 	uint64_t best_ns = UINT64_MAX;
 
 	for (int i = 0; i < 5 && best_ns > soon_ns; i++) {	/* the machine may be busy */
-		uint64_t ns = attach_ns(_i);
+		uint64_t ns = attach_ns();
 
 		best_ns = ns < best_ns ? ns : best_ns;
 	}
@@ -736,30 +735,29 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_LOOP(new_segment_is_told_by_inotify, 0, FX_BACKENDS),
-		FX_LOOP(segment_becomes_ready_later_or_is_given_up, 0, FX_BACKENDS),
-		FX_LOOP(segment_is_read_soon_after_it_is_ready, 0, FX_BACKENDS),
-		FX_LOOP(overflow_of_the_notices_leads_to_a_scan, 0, FX_BACKENDS),
-		FX_LOOP(a_flood_of_notices_is_left_to_scans_that_follow_soon, 0, FX_BACKENDS),
-		FX_LOOP(foreign_segment_is_left_alone_and_counted_once, 0, FX_BACKENDS),
-		FX_LOOP(running_process_of_another_format_is_told_until_it_ends, 0, FX_BACKENDS),
-		FX_LOOP(segments_over_the_limit_wait_for_their_turn, 0, FX_BACKENDS),
-		FX_LOOP(no_user_takes_all_the_room, 0, FX_BACKENDS),
-		FX_LOOP(one_users_rubbish_does_not_blind_us, 0, FX_BACKENDS),
-		FX_LOOP(rubbish_of_many_users_hides_no_job, 0, FX_BACKENDS),
-		FX_LOOP(segments_of_the_dead_wait_for_those_of_the_living, 0, FX_BACKENDS),
-		FX_LOOP(claims_without_a_lock_make_room_for_who_has_one, 0, FX_BACKENDS),
-		FX_LOOP(segments_beside_the_one_that_a_process_holds_are_read_once, 0,
-			FX_BACKENDS),
-		FX_LOOP(a_process_has_one_segment_however_many_it_holds, 0, FX_BACKENDS),
-		FX_LOOP(who_has_few_processes_is_read_where_others_have_many, 0, FX_BACKENDS),
-		FX_LOOP(a_segment_with_a_number_behind_its_name_is_read, 0, FX_BACKENDS),
-		FX_LOOP(a_process_that_ends_waits_no_more, 0, FX_BACKENDS),
-		FX_LOOP(ids_of_one_user_have_the_room_of_one, 0, FX_BACKENDS),
-		FX_LOOP(a_directory_that_is_full_is_gone_through_slice_by_slice, 0, FX_BACKENDS),
-		FX_LOOP(user_reads_no_segment_of_others, 0, 2 * FX_BACKENDS),
-		FX_LOOP(directory_that_comes_later_or_is_replaced_is_found, 0, FX_BACKENDS),
-		FX_LOOP(second_daemon_picks_up_where_the_rings_allow, 0, FX_BACKENDS),
+		FX_TEST(new_segment_is_told_by_inotify),
+		FX_TEST(segment_becomes_ready_later_or_is_given_up),
+		FX_TEST(segment_is_read_soon_after_it_is_ready),
+		FX_TEST(overflow_of_the_notices_leads_to_a_scan),
+		FX_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon),
+		FX_TEST(foreign_segment_is_left_alone_and_counted_once),
+		FX_TEST(running_process_of_another_format_is_told_until_it_ends),
+		FX_TEST(segments_over_the_limit_wait_for_their_turn),
+		FX_TEST(no_user_takes_all_the_room),
+		FX_TEST(one_users_rubbish_does_not_blind_us),
+		FX_TEST(rubbish_of_many_users_hides_no_job),
+		FX_TEST(segments_of_the_dead_wait_for_those_of_the_living),
+		FX_TEST(claims_without_a_lock_make_room_for_who_has_one),
+		FX_TEST(segments_beside_the_one_that_a_process_holds_are_read_once),
+		FX_TEST(a_process_has_one_segment_however_many_it_holds),
+		FX_TEST(who_has_few_processes_is_read_where_others_have_many),
+		FX_TEST(a_segment_with_a_number_behind_its_name_is_read),
+		FX_TEST(a_process_that_ends_waits_no_more),
+		FX_TEST(ids_of_one_user_have_the_room_of_one),
+		FX_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice),
+		FX_LOOP(user_reads_no_segment_of_others, 0, 2),
+		FX_TEST(directory_that_comes_later_or_is_replaced_is_found),
+		FX_TEST(second_daemon_picks_up_where_the_rings_allow),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

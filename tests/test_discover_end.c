@@ -35,8 +35,7 @@ START_TEST(killed_process_is_drained_shown_and_its_file_removed)
 	const struct process *p;
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, leave_three_in_flight, name);
 	discover_look(fx.discover, fx.now_ns + UINT64_C(4000000000));
 	ck_assert_uint_eq(fx.seen.appeared, 1);
@@ -68,8 +67,7 @@ START_TEST(what_is_no_segment_stays_where_it_is)
 	pid_t pid;
 	int fd;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, leave_three_in_flight, name);
 	snprintf(rubbish, sizeof(rubbish), "ncclinsp.%u.1.1", (unsigned)geteuid());
 	snprintf(other, sizeof(other), "ncclinsp.%u.1.2", (unsigned)geteuid());
@@ -95,8 +93,7 @@ START_TEST(process_that_nobody_waits_for_is_dead_as_well)
 	siginfo_t info;
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
 	kill(pid, SIGKILL);
@@ -116,8 +113,7 @@ START_TEST(black_box_of_a_process_that_died_before_us_is_read)
 	mkdir(dir, 0755);
 	pid = fx_job_fork(dir, leave_three_in_flight, name);
 	fx_job_kill(pid);
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	ck_assert_uint_eq(fx.seen.appeared, 1);
 	fx_daemon_step(&fx, 100);
 	ck_assert_uint_eq(fx.seen.events, 50);
@@ -149,8 +145,7 @@ START_TEST(process_that_said_goodbye_has_exited)
 	int status;
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, say_goodbye_late, name);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(fx.seen.appeared, 1);
@@ -172,8 +167,7 @@ START_TEST(lost_lock_alone_does_not_make_a_running_process_dead)
 	char path[FX_PATH];
 	struct shmring ring;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);	/* ours: F_GETLK never shows one's own lock */
 	close(open(fx_shm_path(&fx, name, path), O_RDONLY));	/* and this drops it */
 	fx_daemon_step(&fx, 4000);
@@ -188,8 +182,7 @@ START_TEST(new_file_under_the_old_name_is_a_new_segment)
 {
 	struct shmring old, new;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&old, fx.dir, name);
 	fx_daemon_step(&fx, 4000);
 	shmring_forget(&old);			/* an exec does this */
@@ -210,8 +203,7 @@ START_TEST(process_that_exits_at_once_is_read_to_its_end)
 	struct shmring ring;
 	char path[FX_PATH];
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&ring, fx.dir, name);
 	atomic_store_explicit(&ring.header->ready, 0, memory_order_relaxed);
 	loop_once(fx.loop, UINT64_MAX);		/* seen, and not ready */
@@ -235,8 +227,7 @@ START_TEST(what_others_wrote_is_known_before_a_process_is_over)
 	struct shmring ring;
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fx_job_open(&ring, fx.dir, name);
 	lane = shmring_lane_new(&ring, gettid());
@@ -252,10 +243,9 @@ END_TEST
 
 START_TEST(only_the_last_that_ended_are_remembered)
 {
-	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
-			.everybody = true, .max_segments = 2, .max_ended = 2,
-			.keep_ns = UINT64_C(60000000000) }))
-		return;
+	fx_daemon_open_with(&fx, (struct discover_config){
+		.everybody = true, .max_segments = 2, .max_ended = 2,
+		.keep_ns = UINT64_C(60000000000) });
 	for (int i = 0; i < 4; i++) {
 		pid_t pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 
@@ -277,10 +267,9 @@ static struct memory memory;	/* the daemon of a test that fails points to it */
 START_TEST(oldest_that_ended_goes_where_memory_is_tight)
 {
 	memory = (struct memory){ .most = 1 << 20 };
-	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
-			.everybody = true, .max_segments = 2, .max_ended = 4,
-			.memory = &memory, .keep_ns = UINT64_C(60000000000) }))
-		return;
+	fx_daemon_open_with(&fx, (struct discover_config){
+		.everybody = true, .max_segments = 2, .max_ended = 4,
+		.memory = &memory, .keep_ns = UINT64_C(60000000000) });
 	for (int i = 0; i < 3; i++) {
 		pid_t pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 
@@ -312,10 +301,9 @@ START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
 		fx_skip("only root can be somebody else");
 		return;
 	}
-	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
-			.everybody = true, .max_segments = 4, .max_ended = 4,
-			.keep_ns = UINT64_C(60000000000) }))
-		return;
+	fx_daemon_open_with(&fx, (struct discover_config){
+		.everybody = true, .max_segments = 4, .max_ended = 4,
+		.keep_ns = UINT64_C(60000000000) });
 	for (int i = 0; i < 7; i++) {
 		pid_t pid = fx_job_fork_as(i ? geteuid() : STRANGER, fx.dir,
 					   fx_job_publish_some, name);
@@ -355,8 +343,7 @@ START_TEST(another_user_s_process_waits_for_nobody)
 		fx_skip("only root can be somebody else");
 		return;
 	}
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	dead = fx_job_fork(fx.dir, join_a_pair, name);
 	fx_job_fork_as(STRANGER, fx.dir, join_a_pair, other);
 	fx_daemon_step(&fx, 4000);
@@ -374,8 +361,7 @@ START_TEST(who_died_is_remembered_while_others_wait_for_it)
 	char other[80];
 	pid_t dead, alive;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	dead = fx_job_fork(fx.dir, join_a_pair, name);
 	fx_daemon_step(&fx, 4000);
 	alive = fx_job_fork(fx.dir, join_a_pair, other);
@@ -399,20 +385,20 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_LOOP(killed_process_is_drained_shown_and_its_file_removed, 0, FX_BACKENDS),
-		FX_LOOP(what_is_no_segment_stays_where_it_is, 0, FX_BACKENDS),
-		FX_LOOP(process_that_nobody_waits_for_is_dead_as_well, 0, FX_BACKENDS),
-		FX_LOOP(black_box_of_a_process_that_died_before_us_is_read, 0, FX_BACKENDS),
-		FX_LOOP(process_that_said_goodbye_has_exited, 0, FX_BACKENDS),
-		FX_LOOP(lost_lock_alone_does_not_make_a_running_process_dead, 0, FX_BACKENDS),
-		FX_LOOP(new_file_under_the_old_name_is_a_new_segment, 0, FX_BACKENDS),
-		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, FX_BACKENDS),
-		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
-		FX_LOOP(another_user_s_process_waits_for_nobody, 0, FX_BACKENDS),
-		FX_LOOP(who_died_is_remembered_while_others_wait_for_it, 0, FX_BACKENDS),
-		FX_LOOP(oldest_that_ended_goes_where_memory_is_tight, 0, FX_BACKENDS),
-		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
-		FX_LOOP(many_ends_of_one_user_do_not_push_out_another_s, 0, FX_BACKENDS),
+		FX_TEST(killed_process_is_drained_shown_and_its_file_removed),
+		FX_TEST(what_is_no_segment_stays_where_it_is),
+		FX_TEST(process_that_nobody_waits_for_is_dead_as_well),
+		FX_TEST(black_box_of_a_process_that_died_before_us_is_read),
+		FX_TEST(process_that_said_goodbye_has_exited),
+		FX_TEST(lost_lock_alone_does_not_make_a_running_process_dead),
+		FX_TEST(new_file_under_the_old_name_is_a_new_segment),
+		FX_TEST(process_that_exits_at_once_is_read_to_its_end),
+		FX_TEST(what_others_wrote_is_known_before_a_process_is_over),
+		FX_TEST(another_user_s_process_waits_for_nobody),
+		FX_TEST(who_died_is_remembered_while_others_wait_for_it),
+		FX_TEST(oldest_that_ended_goes_where_memory_is_tight),
+		FX_TEST(only_the_last_that_ended_are_remembered),
+		FX_TEST(many_ends_of_one_user_do_not_push_out_another_s),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

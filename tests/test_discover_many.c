@@ -49,8 +49,7 @@ static void check_bounds(void)
 
 START_TEST(all_may_end_at_once)
 {
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	start_jobs(0, ALLOWED);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(fx.seen.appeared, ALLOWED);
@@ -67,8 +66,7 @@ END_TEST
 
 START_TEST(more_may_begin_at_once_than_are_read)
 {
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	start_jobs(0, JOBS);
 	for (int i = 0; i < 3; i++) {
 		fx_daemon_step(&fx, 4000);
@@ -84,8 +82,7 @@ END_TEST
 /* In one pass all that are read end, and those that waited take their places, and end. */
 START_TEST(all_may_end_as_others_begin)
 {
-	if (!fx_daemon_open_with(&fx, _i, config))
-		return;
+	fx_daemon_open_with(&fx, config);
 	start_jobs(0, JOBS);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(fx.seen.appeared, ALLOWED);
@@ -104,9 +101,9 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_LOOP(all_may_end_at_once, 0, FX_BACKENDS),
-		FX_LOOP(more_may_begin_at_once_than_are_read, 0, FX_BACKENDS),
-		FX_LOOP(all_may_end_as_others_begin, 0, FX_BACKENDS),
+		FX_TEST(all_may_end_at_once),
+		FX_TEST(more_may_begin_at_once_than_are_read),
+		FX_TEST(all_may_end_as_others_begin),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

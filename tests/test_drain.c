@@ -19,8 +19,7 @@ START_TEST(records_of_both_sizes_arrive_whole_and_in_order)
 {
 	const struct process *p;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	for (uint64_t n = 0; n < 20000; n++) {
 		if (n % 3)
 			fx_job_publish(job.lane, n);
@@ -45,8 +44,7 @@ START_TEST(lapped_reader_counts_to_the_record_what_it_missed)
 {
 	const struct process *p;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	fx_job_publish_range(job.lane, 0, 1);
 	fx_daemon_step(&fx, 1);
 	fx_job_publish_range(job.lane, 1, 10000);
@@ -64,8 +62,7 @@ START_TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours)
 {
 	const struct process *p;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	fx_job_open(&job.ring, fx.dir, job.name);
 	job.lane = shmring_lane_new(&job.ring, gettid());
 	fx_job_publish_range(job.lane, 0, 10000);
@@ -97,8 +94,7 @@ START_TEST(one_poll_takes_more_than_its_buffer_holds)
 	struct shmring_lane *lanes[LANES];
 	pthread_t thread[LANES];
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	pthread_barrier_init(&made, NULL, LANES + 1);
 	pthread_barrier_init(&done, NULL, LANES + 1);
 	for (int i = 0; i < LANES; i++)
@@ -123,8 +119,7 @@ START_TEST(losses_of_the_process_itself_are_shown)
 	const struct process *p;
 	struct drain_totals sum;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	atomic_store_explicit(&job.ring.directory[0].pool_full, 5, memory_order_relaxed);
 	atomic_store_explicit(&job.ring.directory[0].reclaimed, 2, memory_order_relaxed);
 	atomic_store_explicit(&job.ring.live->no_lane, 11, memory_order_relaxed);
@@ -169,8 +164,7 @@ START_TEST(unknown_and_refused_records_are_counted_and_skipped)
 {
 	const struct process *p;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	publish_raw(NCI_EV_END, 1, NCI_COMM_NONE);
 	publish_raw(200, 1, NCI_COMM_NONE);
 	publish_raw(NCI_EV_PROXY_STEP, 1, 0);	/* no communicator was begun */
@@ -205,8 +199,7 @@ START_TEST(communicators_appear_when_ready_and_are_seen_to_end)
 {
 	struct process *p;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	begin_comm(0, 4, "data", true);
 	begin_comm(1, 3, "tensor \xff\n\xc3\xa9", false);
 	fx_daemon_step(&fx, 1);
@@ -231,8 +224,7 @@ START_TEST(names_are_known_before_the_records_that_use_them)
 {
 	struct process *p;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	for (uint32_t i = 0; i < 100; i++) {
 		struct nci_string *s = &job.ring.strings[i];
 
@@ -257,8 +249,7 @@ START_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle)
 {
 	uint64_t now, next;
 
-	if (!fx_daemon_open_job(&fx, _i, &job))
-		return;
+	fx_daemon_open_job(&fx, &job);
 	now = fx.now_ns;
 	for (int i = 0; i < 20; i++)
 		now = drain_poll(fx.drain, now);
@@ -291,8 +282,7 @@ START_TEST(writer_at_full_speed_is_accounted_for_to_the_record)
 	int status;
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, _i))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, flood, job.name);
 	fx_daemon_step(&fx, 3000);
 	p = fx_process(&fx, 0);
@@ -311,23 +301,20 @@ START_TEST(writer_at_full_speed_is_accounted_for_to_the_record)
 END_TEST
 
 /* One that is asked for events, so that it may be left alone while it does nothing. */
-static bool open_asked_job(int backend)
+static void open_asked_job(void)
 {
-	if (!fx_daemon_open_job(&fx, backend, &job))
-		return false;
+	fx_daemon_open_job(&fx, &job);
 	atomic_store_explicit(&job.ring.live->mask, NCI_EVENT_BIT(NCI_EV_COLL),
 			      memory_order_relaxed);
 	for (int i = 0; i < 3; i++)
 		fx_daemon_step(&fx, 1);
-	return true;
 }
 
 START_TEST(what_is_seen_between_two_polls_is_read_by_the_next)
 {
 	const struct live_slot *slots;
 
-	if (!open_asked_job(_i))
-		return;
+	open_asked_job();
 	for (uint64_t n = 0; n < 5; n++) {
 		fx_job_publish(job.lane, n);
 		ck_assert_int_eq(drain_slots(fx.drain, fx_process(&fx, 0), &slots), 0);
@@ -344,8 +331,7 @@ START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 {
 	struct nci_comm *comm;
 
-	if (!open_asked_job(_i))
-		return;
+	open_asked_job();
 	comm = &job.ring.comms[0];
 	atomic_store_explicit(&job.ring.live->comms, 1, memory_order_relaxed);
 	for (int i = 0; i < 3; i++)
@@ -380,20 +366,19 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_LOOP(records_of_both_sizes_arrive_whole_and_in_order, 0, FX_BACKENDS),
-		FX_LOOP(lapped_reader_counts_to_the_record_what_it_missed, 0, FX_BACKENDS),
-		FX_LOOP(what_was_overwritten_before_we_came_is_no_loss_of_ours, 0, FX_BACKENDS),
-		FX_LOOP(one_poll_takes_more_than_its_buffer_holds, 0, FX_BACKENDS),
-		FX_LOOP(losses_of_the_process_itself_are_shown, 0, FX_BACKENDS),
-		FX_LOOP(unknown_and_refused_records_are_counted_and_skipped, 0, FX_BACKENDS),
-		FX_LOOP(communicators_appear_when_ready_and_are_seen_to_end, 0, FX_BACKENDS),
-		FX_LOOP(names_are_known_before_the_records_that_use_them, 0, FX_BACKENDS),
-		FX_LOOP(polls_come_faster_as_lanes_fill_and_slower_when_idle, 0, FX_BACKENDS),
-		FX_LOOP(what_is_seen_between_two_polls_is_read_by_the_next, 0, FX_BACKENDS),
-		FX_LOOP(communicator_that_was_begun_is_waited_for_where_nothing_else_happens, 0,
-			FX_BACKENDS),
+		FX_TEST(records_of_both_sizes_arrive_whole_and_in_order),
+		FX_TEST(lapped_reader_counts_to_the_record_what_it_missed),
+		FX_TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours),
+		FX_TEST(one_poll_takes_more_than_its_buffer_holds),
+		FX_TEST(losses_of_the_process_itself_are_shown),
+		FX_TEST(unknown_and_refused_records_are_counted_and_skipped),
+		FX_TEST(communicators_appear_when_ready_and_are_seen_to_end),
+		FX_TEST(names_are_known_before_the_records_that_use_them),
+		FX_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle),
+		FX_TEST(what_is_seen_between_two_polls_is_read_by_the_next),
+		FX_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens),
 		FX_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often),
-		FX_LOOP(writer_at_full_speed_is_accounted_for_to_the_record, 0, FX_BACKENDS),
+		FX_TEST(writer_at_full_speed_is_accounted_for_to_the_record),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

@@ -33,7 +33,7 @@ static enum gpuclock_verdict see_next(void)
 /* How wide the bracket is; the true time is in it. */
 static uint64_t bracket(void)
 {
-	uint64_t lo, hi;
+	uint64_t lo, hi, late;
 
 	ck_assert(gpuclock_map(c, m.sight.gpu_start_ns, &lo, &hi));
 	ck_assert_uint_le(lo, m.start_ns);
@@ -41,6 +41,8 @@ static uint64_t bracket(void)
 	ck_assert(gpuclock_map(c, m.sight.gpu_stop_ns, &lo, &hi));
 	ck_assert_uint_le(lo, m.stop_ns);
 	ck_assert_uint_ge(hi, m.stop_ns);
+	ck_assert(gpuclock_no_later(c, m.sight.gpu_stop_ns, &late));
+	ck_assert_uint_ge(late, hi);
 	return hi - lo;
 }
 
@@ -50,6 +52,7 @@ START_TEST(nothing_is_known_before_the_first_stamp)
 	uint64_t lo, hi;
 
 	ck_assert(!gpuclock_map(c, 5, &lo, &hi));
+	ck_assert(!gpuclock_no_later(c, 5, &hi));
 	ck_assert_uint_eq(gpuclock_span_error(c, 1000), UNKNOWN_U64);
 	gpuclock_facts(c, &facts);
 	ck_assert(!facts.has_drift);

@@ -22,6 +22,7 @@ static void setup(void)
 				 .command = "train", .rank = (int32_t)i,
 				 .world_rank = 10 + (int32_t)i },
 			.has_comm_id = true, .comm_id = 0x77, .comm_name = "dp",
+			.status = UNKNOWN_I32, .oom_kills = UNKNOWN_U64,
 		};
 		list[i] = &deaths[i];
 	}
@@ -78,7 +79,96 @@ START_TEST(death_is_critical_where_an_operation_was_in_flight)
 }
 END_TEST
 
+/* By the signal or the exit code, and by what the kernel killed for memory then. */
+START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
+{
+	static const struct {
+		int32_t status;
+		uint64_t oom_kills;
+		const char *words;
+	} cases[] = {
+		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher" },
+		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher" },
+		{ 9, 1, "the kernel killed 1 process of this node at that time because memory ran "
+			"out: in all likelihood this one" },
+		{ 9, 2, "killed 2 processes of" },
+		{ 15, 1, "Somebody ended it by SIGTERM: a launcher" },
+		{ 11, 1, "It crashed (SIGSEGV): see" },
+		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see" },
+		{ 6, 0, "It aborted (SIGABRT): its own log" },
+		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log" },
+		{ 0, 0, "with exit code 0, without an end of its communicators" },
+		{ UNKNOWN_I32, 0, "It did not end by itself: a signal, the kernel's out-of-memory "
+				  "killer or a crash." },
+		{ UNKNOWN_I32, 3, "killer (which killed somebody here at that time) or a crash." },
+	};
+
+	deaths[0].status = cases[_i].status;
+	deaths[0].oom_kills = cases[_i].oom_kills;
+	deaths[1].status = 11;		/* the first one's counts */
+	died_say(list, 2, text, sizeof(text));
+	ck_assert_msg(strstr(text, cases[_i].words), "%s", text);
+	ck_assert_int_eq(text[strlen(text) - 1], '.');
+}
+END_TEST
+
+/* The probe's word: which process sent the signal, and that the kernel killed for memory. */
+START_TEST(sender_of_the_signal_is_named_where_it_is_known)
+{
+	static const struct {
+		int32_t status, sent, sender;
+		bool for_memory;
+		const char *words;
+	} cases[] = {
+		{ 9, 9, 812, false, "It was killed by SIGKILL from pid 812 (slurmstepd): see" },
+		{ UNKNOWN_I32, 9, 812, false, "It was killed by SIGKILL from pid 812" },
+		{ 9, 15, 812, false, "It was killed (SIGKILL)" },	/* that one it outlived */
+		{ UNKNOWN_I32, 15, 812, false, "It did not end by itself" },
+		{ 9, 9, 0, true, "The kernel killed it (SIGKILL) because memory ran out (cgroup "
+				 "job_7): give it" },
+		{ UNKNOWN_I32, 9, 0, true, "The kernel killed it (SIGKILL) because memory ran" },
+		{ 9, 9, 0, false, "It was killed (SIGKILL)" },
+		{ 15, 15, 812, false, "It was ended by SIGTERM from pid 812 (slurmstepd): see" },
+		{ 11, 11, 0, false, "It crashed (SIGSEGV): see" },
+		{ 11, 11, 812, false, "It was ended by SIGSEGV from pid 812" },
+		{ 6, 6, 30, false, "It aborted (SIGABRT): its own log" },
+		{ 15, 15, 30, false, "It ended itself by SIGTERM. See its own log" },
+		{ 1 << 8, 15, 812, false, "It ended by itself, with exit code 1" },
+	};
+
+	deaths[0].status = cases[_i].status;
+	deaths[0].oom_kills = UNKNOWN_U64;
+	deaths[0].sent = cases[_i].sent;
+	deaths[0].sender = cases[_i].sender;
+	deaths[0].sender_command = "slurmstepd";
+	deaths[0].for_memory = cases[_i].for_memory;
+	deaths[0].cgroup = "job_7";
+	deaths[0].who.pid = 30;
+	died_say(list, 1, text, sizeof(text));
+	ck_assert_msg(strstr(text, cases[_i].words), "%s", text);
+}
+END_TEST
+
 /* ---- whom ---- */
+
+START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
+{
+	deaths[0].xid = (struct xid){ .number = 79, .pid = UNKNOWN_I32 };
+	deaths[0].status = 9;
+	died_say(list, 2, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, " died in the middle of AllReduce #41 on dp, of Xid 79 "
+				     "(GPU has "
+				     "fallen off the bus) on its GPU; "));
+	ck_assert_ptr_nonnull(strstr(text, ". The GPU or its driver is at fault: drain the node"));
+	ck_assert_ptr_null(strstr(text, "SIGKILL"));
+	deaths[0].xid.number = 31;
+	died_say(list, 1, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "The program itself makes such an error more often"));
+	deaths[0].xid.number = 7777;
+	died_say(list, 1, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, ", of Xid 7777 on its GPU. See NVIDIA's list"));
+}
+END_TEST
 
 START_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
 {
@@ -159,6 +249,45 @@ START_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that)
 }
 END_TEST
 
+/* A second of 20 s, and what else: of another cause, unknown, less. */
+START_TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten)
+{
+	static const struct {
+		enum loss_cause cause;
+		uint64_t waited_ns;
+		bool starved;
+	} rows[] = {
+		{ LOSS_OVERRUN, SECOND, true },
+		{ LOSS_OVERRUN, SECOND - 1, false },
+		{ LOSS_OVERRUN, UNKNOWN_U64, false },
+		{ LOSS_POOL, SECOND, false },
+	};
+	for (size_t i = 0; i < FX_COUNT(rows); i++) {
+		struct loss_case c = { .who = { .rank = UNKNOWN_I32, .world_rank = UNKNOWN_I32,
+						.pid = 7, .gpu_index = UNKNOWN_I32 },
+				       .comm_name = "" };
+
+		c.growth = lose(1000, rows[i].cause, 1000);
+		c.growth.waited_ns = rows[i].waited_ns;
+		loss_say(&c, text, sizeof(text));
+		ck_assert_int_eq(loss_is_starved(&c.growth), rows[i].starved);
+		ck_assert_int_eq(!!strstr(text, ". The daemon itself waited 1.0s of that time "
+					  "for a CPU. Its counts"), rows[i].starved);
+	}
+}
+END_TEST
+
+START_TEST(time_that_the_daemon_waited_is_unknown_where_it_was)
+{
+	const struct loss_row known = { .waited_ns = 5 }, later = { .waited_ns = 12 };
+	const struct loss_row unknown = { .waited_ns = UNKNOWN_U64 };
+
+	ck_assert_uint_eq(loss_compare(&known, &later).waited_ns, 7);
+	ck_assert_uint_eq(loss_compare(&unknown, &later).waited_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(loss_compare(&known, &unknown).waited_ns, UNKNOWN_U64);
+}
+END_TEST
+
 START_TEST(counter_that_falls_has_begun_anew)
 {
 	const struct loss_row before = { .records = 1000, .lost = { [LOSS_OVERRUN] = 500 } };
@@ -175,9 +304,14 @@ int main(void)
 		FX_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause),
 		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
 		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
+		FX_LOOP(cause_of_a_death_is_told_where_the_kernel_tells_it, 0, 12),
+		FX_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came),
+		FX_LOOP(sender_of_the_signal_is_named_where_it_is_known, 0, 13),
 		FX_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ),
 		FX_TEST(several_are_told_node_by_node),
 		FX_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that),
+		FX_TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten),
+		FX_TEST(time_that_the_daemon_waited_is_unknown_where_it_was),
 		FX_TEST(counter_that_falls_has_begun_anew),
 	};
 

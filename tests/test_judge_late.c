@@ -180,6 +180,27 @@ START_TEST(the_next_step_suits_the_cause)
 }
 END_TEST
 
+START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
+{
+	struct gpu_cause gpu = { .gpu = gpu_unknown("0000:3b:00.0"), .since = "12:03:10",
+				 .limit = GPU_LIMIT_SW_THERMAL };
+	struct late_case c = {
+		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
+		.seen = 4, .who.pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100,
+		.last = 90, .times = 100, .late_ns = MS, .blame_ns = 90 * MS, .gpu = &gpu,
+	};
+	char text[1024];
+
+	gpu.gpu.mean_mhz = 1095;
+	gpu.gpu.sm_max_mhz = 1980;
+	late_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, " (9.0 %): its GPU runs at 1095 of "
+				     "1980 MHz, thermal, since 12:03:10. Last in"));
+	ck_assert_ptr_nonnull(strstr(text, " See the cooling of that GPU and node."));
+	ck_assert_ptr_null(strstr(text, "py-spy"));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -190,6 +211,7 @@ int main(void)
 		FX_TEST(who_is_late_together_shares_what_it_costs),
 		FX_TEST(shares_are_the_waiting_that_happened),
 		FX_TEST(the_next_step_suits_the_cause),
+		FX_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence),
 		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};
 

@@ -114,12 +114,65 @@ START_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
 }
 END_TEST
 
+/* Enough of the periods to explain half of its absence. */
+START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
+{
+	struct starved_case c = { .row = &rows[0], .cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
+				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
+
+	row_fill(&rows[0], 40);		/* away for a fifth of the time */
+	rows[0].cpu_share = 0.01;
+	rows[0].throttled = 0.11;
+	starved_rate(rows, ROWS, &c.count);
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; its cgroup may use 2 CPUs, and had used them up in "
+				     "11 % of the periods, in which nothing of it ran till the "
+				     "next: raise the limit (/sys/fs/cgroup/pod1), or start"));
+	ck_assert_ptr_null(strstr(text, "it did not itself wait"));
+	rows[0].throttled = 0.09;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+	rows[0].throttled = 0.11;
+	c.cgroup = NULL;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+}
+END_TEST
+
+START_TEST(process_that_had_the_cpu_meanwhile_is_named)
+{
+	struct starved_case c = { .row = &rows[0], .tid = 31, .taker = 4711,
+				  .taker_command = "stress-ng", .taker_share = 0.83,
+				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
+
+	row_fill(&rows[0], 40);
+	rows[0].cpu_share = 0.18;
+	starved_rate(rows, ROWS, &c.count);
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it could have run, and waited for a CPU for 18 % of "
+				     "the time; pid 4711 (stress-ng) had its CPU for 83 % of "
+				     "that: see what shares its CPUs (taskset -cp 31"));
+	c.taker = 30;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; other threads of its process (stress-ng) had its"));
+	c.taker_share = 0.19;			/* many took a little each */
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "had its CPU"));
+	c.taker_share = 0.83;
+	rows[0].cpu_share = 0.01;		/* it slept */
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "had its CPU"));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one),
 		FX_TEST(one_absence_is_one_however_many_kernels_begin_in_it),
 		FX_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched),
+		FX_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up),
+		FX_TEST(process_that_had_the_cpu_meanwhile_is_named),
 		FX_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted),
 	};
 

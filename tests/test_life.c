@@ -191,8 +191,7 @@ START_TEST(process_is_not_alive_because_another_has_its_number)
 	char name[80];
 	pid_t pid;
 
-	if (!fx_daemon_open(&fx, FX_EPOLL))
-		return;
+	fx_daemon_open(&fx);
 	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(fx.seen.appeared, 1);
@@ -218,8 +217,7 @@ START_TEST(file_of_before_is_nobody_s_that_has_its_number_now)
 	ck_assert_int_eq(mkdir(dir, 0755), 0);
 	pid = fx_job_fork(dir, fx_job_publish_some, name);
 	kill_and_give_again(pid);
-	if (!fx_daemon_open(&fx, FX_EPOLL))
-		return;
+	fx_daemon_open(&fx);
 	fx_daemon_step(&fx, 4000);
 	ck_assert_uint_eq(discover_attached(fx.discover), 0);
 	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);

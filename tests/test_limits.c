@@ -197,6 +197,21 @@ START_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays)
 }
 END_TEST
 
+/* Its own history and its communicator's count as used, whatever was asked for between. */
+START_TEST(kind_that_comes_again_and_again_stays_the_newest)
+{
+	limits_set(l, 10 * SECOND, 600 * SECOND);
+	add(2, 4096, MS, 1);
+	add(1, 4096, MS, 8);
+	limit_of(2, 4096, 0);
+	add(1, 4096, MS, 1);
+	for (uint64_t comm = 10; comm < 10 + (1024 - 2) / 2; comm++)
+		add(comm, 4096, MS, 1);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 9);
+	ck_assert_int_eq(limit_of(2, 4096, 0).reason, LIMIT_FIRST);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -212,6 +227,7 @@ int main(void)
 		FX_TEST(what_had_no_watched_end_is_no_history),
 		FX_TEST(who_claims_another_users_communicator_does_not_make_its_history),
 		FX_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays),
+		FX_TEST(kind_that_comes_again_and_again_stays_the_newest),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -3,32 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/fixture.h"
 
-/* Every test runs once per backend; where io_uring is refused it passes in silence. */
-static const char *const names[] = { "epoll", "io_uring" };
-#define BACKENDS 2
-
 static struct loop *loop;
 
-static bool open_backend(int i)
+static void open_loop(void)
 {
-	int r = loop_new(&loop, names[i]);
-
-	if (r == 0)
-		return true;
-	ck_assert_msg(i == 1, "epoll refused: %s", strerror(-r));
-	return false;
+	ck_assert_int_eq(loop_new(&loop), 0);
 }
 
 struct count {
@@ -70,8 +57,7 @@ START_TEST(readable_descriptor_calls_again_until_it_is_read)
 	int fd[2];
 	char byte;
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	make_pipe(fd);
 	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), 0);
 	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), -EEXIST);
@@ -96,8 +82,7 @@ START_TEST(hang_up_counts_as_readable)
 	struct count c = { 0 };
 	int fd[2];
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	make_pipe(fd);
 	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), 0);
 	close(fd[1]);
@@ -112,8 +97,7 @@ START_TEST(removed_descriptor_is_not_called_even_in_the_same_round)
 	struct count a = { 0 }, b = { 0 };
 	int one[2], two[2];
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	make_pipe(one);
 	make_pipe(two);
 	a.fd = two[0];
@@ -136,8 +120,7 @@ START_TEST(descriptor_number_can_be_used_again_after_remove_and_close)
 	struct count a = { 0 }, b = { 0 };
 	int one[2], two[2];
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	make_pipe(one);
 	ck_assert_int_eq(loop_add(loop, one[0], on_call, &a), 0);
 	loop_once(loop, 0);
@@ -169,8 +152,7 @@ START_TEST(late_notice_of_a_removed_descriptor_reaches_nobody)
 {
 	struct count c = { 0 };
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	make_pipe(rung);
 	make_pipe(other);
 	rings.calls = 0;
@@ -192,8 +174,9 @@ START_TEST(too_many_descriptors_are_refused)
 	struct count c = { 0 };
 	int fd[2], r = 0, added = 0;
 
-	if (!fx_descriptors(1024) || !open_backend(_i))
+	if (!fx_descriptors(1024))
 		return;
+	open_loop();
 	while (r == 0 && added < 1000) {
 		make_pipe(fd);
 		r = loop_add(loop, fd[0], on_call, &c);
@@ -219,8 +202,7 @@ START_TEST(timers_run_in_the_order_of_their_times)
 	struct loop_timer t[3];
 	uint64_t now = loop_clock_ns();
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	orders = 0;
 	for (int i = 0; i < 3; i++)
 		t[i] = (struct loop_timer){ .fn = note_order, .arg = &id[i] };
@@ -242,8 +224,7 @@ START_TEST(timer_is_never_early_and_not_called_when_cancelled)
 	struct count a = { 0 }, b = { 0 };
 	uint64_t now = loop_clock_ns();
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	a.timer = (struct loop_timer){ .fn = on_call, .arg = &a };
 	b.timer = (struct loop_timer){ .fn = on_call, .arg = &b };
 	loop_arm(loop, &a.timer, now + 2000000);
@@ -270,8 +251,7 @@ START_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round)
 {
 	struct count c = { 0 };
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	c.timer = (struct loop_timer){ .fn = rearm_in_the_past, .arg = &c };
 	loop_arm(loop, &c.timer, 0);
 	for (int i = 1; i <= 3; i++) {
@@ -292,8 +272,7 @@ START_TEST(signals_arrive_as_calls_and_stop_the_loop)
 {
 	struct count usr = { 0 }, term = { 0 };
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	ck_assert_int_eq(loop_signal(loop, SIGUSR1, on_call, &usr), 0);
 	ck_assert_int_eq(loop_signal(loop, SIGTERM, on_signal_stop, &term), 0);
 	ck_assert_int_eq(loop_signal(loop, 0, on_call, &usr), -EINVAL);
@@ -310,8 +289,7 @@ START_TEST(hook_runs_at_the_end_of_every_round)
 {
 	struct count c = { 0 };
 
-	if (!open_backend(_i))
-		return;
+	open_loop();
 	loop_hook(loop, on_call, &c);
 	loop_once(loop, 0);
 	loop_once(loop, 0);
@@ -320,72 +298,20 @@ START_TEST(hook_runs_at_the_end_of_every_round)
 }
 END_TEST
 
-START_TEST(backend_is_chosen_by_name_or_by_what_works)
-{
-	ck_assert_int_eq(loop_new(&loop, "select"), -EINVAL);
-	ck_assert_int_eq(loop_new(&loop, "epoll"), 0);
-	ck_assert_str_eq(loop_backend(loop), "epoll");
-	loop_free(loop);
-	ck_assert_int_eq(loop_new(&loop, NULL), 0);
-	loop_free(loop);
-	loop_free(NULL);
-}
-END_TEST
-
-/* As container runtimes do: one of io_uring's calls fails with `error` from here on. */
-static void refuse_io_uring(int call, int error)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { FX_COUNT(filter), filter };
-
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
-static const struct {
-	int call, error;
-} refusals[] = {
-	{ SYS_io_uring_setup, EPERM }, { SYS_io_uring_setup, ENOSYS },
-	{ SYS_io_uring_setup, EACCES }, { SYS_io_uring_setup, ENOMEM },
-	{ SYS_io_uring_enter, EPERM }, { SYS_io_uring_enter, ENOSYS },
-};
-
-START_TEST(refused_io_uring_means_epoll_unless_it_was_asked_for)
-{
-	int error = refusals[_i].error;
-
-	refuse_io_uring(refusals[_i].call, error);
-	ck_assert_int_eq(loop_new(&loop, "io_uring"), -error);
-	ck_assert_int_eq(loop_new(&loop, "uring"), -error);
-	ck_assert_int_eq(loop_new(&loop, NULL), 0);
-	ck_assert_str_eq(loop_backend(loop), "epoll");
-	ck_assert_int_eq(loop_once(loop, 0), 0);
-	loop_free(loop);
-}
-END_TEST
-
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_LOOP(readable_descriptor_calls_again_until_it_is_read, 0, BACKENDS),
-		FX_LOOP(hang_up_counts_as_readable, 0, BACKENDS),
-		FX_LOOP(removed_descriptor_is_not_called_even_in_the_same_round, 0, BACKENDS),
-		FX_LOOP(descriptor_number_can_be_used_again_after_remove_and_close, 0, BACKENDS),
-		FX_LOOP(late_notice_of_a_removed_descriptor_reaches_nobody, 0, BACKENDS),
-		FX_LOOP(too_many_descriptors_are_refused, 0, BACKENDS),
-		FX_LOOP(timers_run_in_the_order_of_their_times, 0, BACKENDS),
-		FX_LOOP(timer_is_never_early_and_not_called_when_cancelled, 0, BACKENDS),
-		FX_LOOP(timer_that_rearms_itself_in_the_past_runs_once_a_round, 0, BACKENDS),
-		FX_LOOP(signals_arrive_as_calls_and_stop_the_loop, 0, BACKENDS),
-		FX_LOOP(hook_runs_at_the_end_of_every_round, 0, BACKENDS),
-		FX_TEST(backend_is_chosen_by_name_or_by_what_works),
-		FX_LOOP(refused_io_uring_means_epoll_unless_it_was_asked_for, 0,
-			FX_COUNT(refusals)),
+		FX_TEST(readable_descriptor_calls_again_until_it_is_read),
+		FX_TEST(hang_up_counts_as_readable),
+		FX_TEST(removed_descriptor_is_not_called_even_in_the_same_round),
+		FX_TEST(descriptor_number_can_be_used_again_after_remove_and_close),
+		FX_TEST(late_notice_of_a_removed_descriptor_reaches_nobody),
+		FX_TEST(too_many_descriptors_are_refused),
+		FX_TEST(timers_run_in_the_order_of_their_times),
+		FX_TEST(timer_is_never_early_and_not_called_when_cancelled),
+		FX_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round),
+		FX_TEST(signals_arrive_as_calls_and_stop_the_loop),
+		FX_TEST(hook_runs_at_the_end_of_every_round),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

@@ -50,6 +50,7 @@ START_TEST(header_tells_who_the_process_is)
 	setenv("SLURM_JOB_ID", "4711", 1);
 	setenv("LOCAL_RANK", "3", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "never", 1);
+	setenv("NCCL_ALGO", "Tree", 1);
 	pd_init(&pd);
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
@@ -69,6 +70,7 @@ START_TEST(header_tells_who_the_process_is)
 	ck_assert_str_eq(pd.header.command, command);
 	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "SLURM_JOB_ID=4711", 18));
 	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "LOCAL_RANK=3", 13));
+	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "NCCL_ALGO=Tree", 15));
 	ck_assert_ptr_null(memmem(pd.header.env, sizeof(pd.header.env), "never", 5));
 	ck_assert_uint_eq(pd.live.api_version, 6);
 	ck_assert_uint_eq(pd.live.level, NCI_LEVEL_TRACE);
@@ -84,6 +86,7 @@ START_TEST(environment_that_does_not_fit_is_left_out_whole)
 	large[sizeof(large) - 1] = '\0';
 	setenv("SLURM_JOB_NAME", large, 1);
 	setenv("RANK", "1", 1);
+	setenv("NCCL_NET_PLUGIN", large, 1);
 	pd_init(&pd);
 	pd_read(&pd);
 	ck_assert_ptr_null(memchr(pd.header.env, 'x', sizeof(pd.header.env)));

@@ -134,6 +134,31 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
 }
 END_TEST
 
+/* Where kernels are not watched, transfers tell as well that what was before is over. */
+START_TEST(collective_that_lost_a_record_is_given_up_when_later_transfers_end)
+{
+	union fx_record watched = fx_coll(8, 0, 3, 2, 100), moved = fx_proxy(103, 9, 210, 300);
+
+	watched.rec.form |= NCI_FORM_WATCHED;
+	if (_i)		/* cut off by an abort: it has not ended */
+		moved.rec.form |= NCI_FORM_UNSTOPPED;
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	fx.a.comms[0].nnodes = 2;
+	give(watched);				/* its kernels' records are lost */
+	give(fx_coll(9, 0, 4, 1, 200));
+	give(moved);
+	for (int i = 0; i < 30; i++) {
+		fx_wait(&fx, 60 * FX_MS);
+		fx_look(&fx, NULL, 0);
+	}
+	ck_assert_uint_eq(fx.ndone, _i ? 1 : 2);
+	ck_assert_uint_eq(fx.done[0].token, 9);
+	ck_assert(fx.done[0].complete);
+	if (!_i)
+		ck_assert(!fx.done[1].complete);
+}
+END_TEST
+
 START_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
@@ -404,6 +429,7 @@ int main(void)
 		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
 		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),
+		FX_LOOP(collective_that_lost_a_record_is_given_up_when_later_transfers_end, 0, 2),
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized),
 		FX_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events),
 		FX_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum),

@@ -57,8 +57,10 @@ static const struct word words[] = {
 		      "GPU's own stamps, before the thread that polls them and the network looked "
 		      "at them: one in twenty or more, in five absences or more, and 2 % of the "
 		      "time. Whether it waited for a CPU meanwhile or slept is told where the "
-		      "kernel counts it (schedstat in /proc). As info: it waited for a CPU for a "
-		      "tenth of the time, and too few kernels are watched to tell what that costs. "
+		      "kernel counts it (schedstat in /proc), and so is the CPU limit of its "
+		      "cgroup if that was used up (cpu.stat; a container may hide it). As "
+		      "info: it waited for a CPU for a tenth of the time, and too few kernels are "
+		      "watched to tell what that costs. "
 		      "Several processes of a job are one finding.",
 	  .action = "Check CPU pinning, cgroup limits and other processes on those cores. If the "
 		    "thread slept, find what stops it." },
@@ -98,7 +100,9 @@ static const struct word words[] = {
 		      "The segment still has what was in flight. Processes of one communicator "
 		      "that die within 30 s of each other are one finding, which lists the first "
 		      "one that was seen dead first; within a tenth of a second the order is "
-		      "unknown. Where ranks of this node wait for it, the verdict is RANK_DEAD.",
+		      "unknown. Linux 6.15 and newer tell by which signal or exit code it ended, "
+		      "once its parent has waited for it. Where ranks of this node wait for it, "
+		      "the verdict is RANK_DEAD.",
 	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black "
 		    "box in the daemon's state directory has its last operations." },
 	{ KIND("unwritten", "cd40003ddcf544869281c4a4d66642b7"),
@@ -125,6 +129,16 @@ static const struct word words[] = {
 		     "the process ended by itself.",
 	  .evidence = "The process is gone, and had not completed the operation.",
 	  .action = "See why it died. The job must be restarted." },
+	VERDICT(NO_ANSWER),
+	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",
+	  .meaning = "The others wait for a rank on another node whose process does not answer "
+		     "NCCL's RAS: it has ended or is stopped, or its node or the network there is "
+		     "gone.",
+	  .evidence = "The ranks of this node show no cause, and NCCL's RAS, which the daemon asks "
+		      "on loopback (ras in ncclinspd.conf(5)), had no answer from that process. "
+		      "RAS takes a process for dead after 60 s.",
+	  .action = "See on that node whether the process lives (ps -o stat PID), its log, and "
+		    "dmesg. If it has ended, the job must be restarted." },
 	VERDICT(STOPPED),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
 	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
@@ -143,7 +157,8 @@ static const struct word words[] = {
 		      "has nothing else in flight. It may be writing a checkpoint: this is a "
 		      "warning, and critical after 5 min (--not-joined-critical), or, where ranks "
 		      "of that communicator came late before, after three times the longest of "
-		      "these times, and a minute at least.",
+		      "these times, and a minute at least. Of a rank on another node NCCL's RAS "
+		      "tells it: it counts fewer calls of that rank than of those here.",
 	  .action = "See what its process does: py-spy dump -p PID, gdb -p PID. Often a branch "
 		    "that only this rank takes, a data loader, or an exception that was "
 		    "swallowed." },
@@ -246,7 +261,8 @@ static const struct word words[] = {
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "This node alone does not show the cause.",
-	  .evidence = "All ranks of this node are in the operation; the others are on other nodes. "
+	  .evidence = "All ranks of this node are in the operation; the others are on other nodes, "
+		      "and NCCL's RAS, where it answers, does not tell either. "
 		      "Or ranks have not come, and may be held up in their last call elsewhere, "
 		      "whose end is not watched.",
 	  .action = "Ask all nodes of the job at once: ncclinsp -H HOSTS diagnose. Without ssh: "

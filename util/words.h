@@ -12,6 +12,7 @@
 
 #define VERDICTS(X)		\
 	X(RANK_DEAD)		\
+	X(NO_ANSWER)		\
 	X(STOPPED)		\
 	X(NOT_JOINED)		\
 	X(ORDER_MISMATCH)	\

@@ -42,7 +42,7 @@ struct client {
 	const char *host;	/* the other node; NULL: this one */
 	const char *host_socket;	/* its daemon's socket there; NULL: it is found */
 	bool host_asks;
-	int listener;		/* what libcurl connects to; 0: nothing yet */
+	int listener;		/* the socket that libcurl connects to; 0: none yet */
 	struct ssh *ssh;	/* connection to it; NULL: none */
 	char ssh_why[256];	/* last words of the one that ended */
 	bool has_clock;
@@ -652,7 +652,7 @@ void client_set_verbose(struct client *client)
 
 void client_set_timeout(struct client *client, long timeout_ms)
 {
-	if (!client->host)	/* which may have to be connected to anew */
+	if (!client->host)	/* it may have to be connected to anew */
 		client->timeout_ms = timeout_ms;
 }
 

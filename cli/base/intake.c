@@ -90,7 +90,7 @@ static void intake_clean_value(json_t *value)
 		intake_clean_value(member);
 }
 
-#define PLAIN_DIGITS	17	/* of a number, all of which are below INTAKE_MOST */
+#define PLAIN_DIGITS	17	/* digits of a number: all of these are below INTAKE_MOST */
 
 /*
  * Is there nothing to clean, as in nearly all answers?  Then all characters are plain, none is

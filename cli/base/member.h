@@ -5,6 +5,8 @@
 /* Members of an object that the daemon or a file gave, as C has them; `none`: it is not that. */
 
 #include <jansson.h>
+
+#include "util/unknown.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,14 @@ static inline uint64_t member_number(const json_t *object, const char *key, uint
 	json_int_t number = json_integer_value(value);
 
 	return json_is_integer(value) && number >= 0 ? (uint64_t)number : none;
+}
+
+/* UNKNOWN_I32: it is none from 0 to INT32_MAX. */
+static inline int32_t member_i32(const json_t *object, const char *key)
+{
+	uint64_t number = member_number(object, key, UINT64_MAX);
+
+	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
 }
 
 /* "0x" and hex digits; 0: it is not. */

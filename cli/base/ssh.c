@@ -161,7 +161,7 @@ static const char *ssh_last_line(char *text)
 	return !strncmp(line, own, sizeof(own) - 1) ? line + sizeof(own) - 1 : line;
 }
 
-/* Until it has closed its stderr, or says nothing for a while. */
+/* Reads until it has closed its stderr, or says nothing for a while. */
 static void ssh_hear(const struct ssh *ssh, char *why, size_t size)
 {
 	struct pollfd said = { .fd = ssh->said, .events = POLLIN };

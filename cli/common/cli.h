@@ -79,6 +79,8 @@ struct cli {
 	bool dry_run;		/* say what would be changed, and change nothing */
 	int64_t warn, crit;	/* check: findings from which on it says so */
 	const char *path;	/* the file that is written; NULL: none was named */
+	bool html;		/* report: a page in place of the table */
+	const char *report_dir;	/* run: where to keep what was seen; NULL: nowhere */
 	const char *inspector_dir;	/* place for files of NVIDIA's Inspector; NULL: none */
 	const char *pids;	/* trace: "4711,4712", only these; NULL: all */
 	const char *exemplar;	/* id of the one that is asked for; NULL: none */
@@ -143,10 +145,12 @@ int cmd_mark(struct cli *cli);
 int cmd_overhead(struct cli *cli);
 int cmd_snapshot(struct cli *cli);
 int cmd_report(struct cli *cli);
+int cmd_diff(struct cli *cli);
 int cmd_help(struct cli *cli);		/* option.c */
 int cmd_trace(struct cli *cli);
 int cmd_export(struct cli *cli);
 int cmd_replay(struct cli *cli);
+int cmd_run(struct cli *cli);
 int cmd_dial_stdio(struct cli *cli);
 
 /* Exits with the codes of monitoring plugins, unlike all others. */

@@ -88,6 +88,7 @@ static void add_rank(json_t *members, const json_t *by_pid, const json_t *comm,
 		take(member, "rank", rank, "rank");
 		take(member, "gpu_uuid", rank, "gpu_uuid");
 		take(member, "pci_bus_id", rank, "pci_bus_id");
+		take(member, "gpu_index", rank, "gpu_index");
 		members_add(members, member);
 	}
 }
@@ -117,7 +118,8 @@ int members_get(const struct cli *cli, json_t **members)
 	r = client_get(cli->client, "/v1/processes?fields=pid,uid,job", &processes);
 	if (!r)
 		r = client_get(cli->client, "/v1/comms?fields=comm_id,name,nranks,local_ranks.rank,"
-			       "local_ranks.pid,local_ranks.gpu_uuid,local_ranks.pci_bus_id",
+			       "local_ranks.pid,local_ranks.gpu_uuid,local_ranks.pci_bus_id,"
+			       "local_ranks.gpu_index",
 			       &comms);
 	if (!r)
 		*members = members_join(json_object_get(processes, "processes"),
@@ -141,6 +143,17 @@ static bool is_number(const json_t *row, const char *key, int64_t wanted)
 	return wanted == CLI_ANY || (json_is_integer(value) && json_integer_value(value) == wanted);
 }
 
+/* A number of few digits is the GPU's in nvidia-smi. */
+static bool gpu_fits(const json_t *row, const char *wanted)
+{
+	char *end;
+	long index = strtol(wanted, &end, 10);
+
+	if (!*end && end > wanted && end - wanted <= 3)
+		return is_number(row, "gpu_index", index);
+	return contains(row, "gpu_uuid", wanted) || contains(row, "pci_bus_id", wanted);
+}
+
 bool members_fit(const struct cli *cli, const json_t *row)
 {
 	char job[128];
@@ -149,8 +162,7 @@ bool members_fit(const struct cli *cli, const json_t *row)
 		return false;
 	if (cli->job && (!report_text(row, "job", job, sizeof(job)) || strcmp(job, cli->job)))
 		return false;
-	return !cli->gpu || contains(row, "gpu_uuid", cli->gpu) ||
-	       contains(row, "pci_bus_id", cli->gpu);
+	return !cli->gpu || gpu_fits(row, cli->gpu);
 }
 
 /* The process's profiler API may not tell its ranks; its rows may know them all the same. */

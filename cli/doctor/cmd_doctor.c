@@ -20,8 +20,9 @@ static const enum line_attr attrs[] = { LINE_GOOD, LINE_WARN, LINE_BAD };
 
 /* The looks in the order of the data's way, but for what needs the daemon's answers. */
 static void (*const looks[])(struct doctor *doctor) = {
-	doctor_library, doctor_segments, doctor_daemon, doctor_version, doctor_loop,
-	doctor_clock, doctor_control, doctor_exporters, doctor_containers, doctor_jobs, doctor_flow,
+	doctor_library, doctor_segments, doctor_daemon, doctor_version,
+	doctor_clock, doctor_control, doctor_exporters, doctor_machine,
+	doctor_containers, doctor_jobs, doctor_flow,
 };
 
 void doctor_say(struct doctor *doctor, const char *check, enum doctor_state state,

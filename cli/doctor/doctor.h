@@ -32,11 +32,11 @@ const char *doctor_shm_dir(void);
 void doctor_segments(struct doctor *doctor);
 void doctor_daemon(struct doctor *doctor);
 void doctor_version(struct doctor *doctor);
-void doctor_loop(struct doctor *doctor);
 void doctor_clock(struct doctor *doctor);
 void doctor_containers(struct doctor *doctor);
 void doctor_control(struct doctor *doctor);
 void doctor_exporters(struct doctor *doctor);
+void doctor_machine(struct doctor *doctor);
 
 /* doctor_jobs.c: who uses NCCL here, and with the plugin or without. */
 void doctor_jobs(struct doctor *doctor);

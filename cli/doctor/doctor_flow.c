@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/common/beside.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/foreign.h"
 #include "nccl/profiler.h"
@@ -181,22 +182,12 @@ static bool library_loads(const char *library, char *why, size_t size)
 	return well;
 }
 
-/* Looks beside this program, and where it is installed: PREFIX/bin and PREFIX/lib. */
 static bool library_find_beside(char *library, size_t size)
 {
-	char self[DOCTOR_PATH - 64], why[512];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char why[512];
 
-	if (len <= 0)
-		return false;
-	self[len] = '\0';
-	for (size_t i = 0; i < 2 && strrchr(self, '/'); i++) {
-		*strrchr(self, '/') = '\0';
-		snprintf(library, size, "%s/%s" LIBRARY, self, i ? "lib/" : "");
-		if (!access(library, R_OK) && library_loads(library, why, sizeof(why)))
-			return true;
-	}
-	return false;
+	return beside_find(LIBRARY, "lib", library, size) &&
+	       library_loads(library, why, sizeof(why));
 }
 
 /* The library this shell would have NCCL load, else the one the linker finds by name. */

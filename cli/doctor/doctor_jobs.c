@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,11 @@
 
 #include "cli/base/member.h"
 #include "cli/doctor/doctor.h"
+#include "cli/doctor/variables.h"
 #include "nci/control.h"
 #include "nci/segment.h"
-#include "util/procstat.h"
+#include "reader/base/proc.h"
+#include "reader/read/life.h"
 
 #define NAMED 6	/* processes that one row names besides the first */
 
@@ -48,32 +51,13 @@ static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *
 		fclose(in);
 }
 
-/* A variable it was started with; NULL: not set, or not to be read. */
-static json_t *proc_read_variable(const char *proc, const char *pid, const char *name)
-{
-	FILE *in = proc_open(proc, pid, "environ");
-	json_t *value = NULL;
-	size_t room = 0, len = strlen(name);
-	char *entry = NULL;
-
-	while (in && !value && getdelim(&entry, &room, '\0', in) > 0)
-		if (!strncmp(entry, name, len) && entry[len] == '=')
-			value = json_string(entry + len + 1);
-	free(entry);
-	if (in)
-		fclose(in);
-	return value;
-}
-
 static json_t *proc_read_command(const char *proc, const char *pid)
 {
-	FILE *in = proc_open(proc, pid, "comm");
-	char name[64] = "";
+	char path[DOCTOR_PATH], name[64] = "";
 
-	if (in && fgets(name, sizeof(name), in))
-		name[strcspn(name, "\n")] = '\0';
-	if (in)
-		fclose(in);
+	snprintf(path, sizeof(path), "%s/%s/comm", proc, pid);
+	proc_read(AT_FDCWD, path, name, sizeof(name));
+	name[strcspn(name, "\n")] = '\0';
 	return json_string(name) ?: json_string("?");
 }
 
@@ -96,19 +80,6 @@ static json_t *proc_read_pids(const char *proc, const char *pid)
 	if (in)
 		fclose(in);
 	return pids;
-}
-
-/* The time when it began, in the kernel's ticks; 0: not known. */
-static json_int_t proc_read_start(const char *proc, const char *pid)
-{
-	FILE *in = proc_open(proc, pid, "stat");
-	char text[1024], state;
-	size_t len = in ? fread(text, 1, sizeof(text) - 1, in) : 0;
-
-	text[len] = '\0';
-	if (in)
-		fclose(in);
-	return (json_int_t)procstat_start_time(text, &state);
 }
 
 /* Does it see other mounts than the node's first process, or we?  Who cannot be asked: no. */
@@ -151,21 +122,15 @@ static bool path_is_there(const char *proc, const char *pid, const char *path, s
 }
 
 /* Does it look for its level elsewhere than in the file `control`, of the daemon? */
-static bool proc_has_foreign_control(const char *proc, const char *pid, const char *control)
+static bool proc_has_foreign_control(const char *proc, const char *pid, const char *own,
+				     const char *control)
 {
-	json_t *own = proc_read_variable(proc, pid, "NCCLINSP_CONTROL");
-	const char *path = json_string_value(own);
 	struct stat here, there = { 0 };
-	bool seen;
 
-	if (!control || stat(control, &here)) {
-		json_decref(own);
+	if (!control || stat(control, &here))
 		return false;
-	}
-	seen = path_is_there(proc, pid, path && *path ? path : NCI_CONTROL_PATH, &there);
-	json_decref(own);
-	return !seen || (there.st_ino && (here.st_dev != there.st_dev ||
-					  here.st_ino != there.st_ino));
+	return !path_is_there(proc, pid, *own ? own : NCI_CONTROL_PATH, &there) ||
+	       (there.st_ino && (here.st_dev != there.st_dev || here.st_ino != there.st_ino));
 }
 
 /* A path that NCCL is to load, and which is none. */
@@ -180,26 +145,29 @@ static bool proc_lacks_library(const char *proc, const char *pid, const json_t *
 static void jobs_add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
 			     const char *control)
 {
-	json_t *own_dir, *value;
+	json_t *environment = NULL, *value;
 	bool nccl, plugin;
 
 	proc_read_maps(proc, pid, &nccl, &plugin);
 	if (!nccl && !plugin)
 		return;
-	own_dir = proc_read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
-	value = proc_read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
+	variables_read_all(proc, atoll(pid), &environment);
+	value = json_object_get(environment, "NCCL_PROFILER_PLUGIN");
 	json_array_append_new(
-		jobs, json_pack("{s:I s:o s:I s:o s:b s:b s:b s:b s:b s:b s:o?}", "pid",
+		jobs, json_pack("{s:I s:o s:I s:o s:b s:b s:b s:b s:b s:b s:O?}", "pid",
 				(json_int_t)atoll(pid), "pids", proc_read_pids(proc, pid), "start",
-				proc_read_start(proc, pid), "command", proc_read_command(proc, pid),
+				(json_int_t)life_start_time(proc, (pid_t)atoll(pid)),
+				"command", proc_read_command(proc, pid),
 				"loaded", plugin, "lacks_library",
 				proc_lacks_library(proc, pid, value), "other_dir",
-				strcmp(json_string_value(own_dir) ?: "", shm_dir) != 0,
+				strcmp(member_text(environment, "NCCLINSP_SHM_DIR", NCI_SHM_DIR),
+				       shm_dir) != 0,
 				"own_mounts", proc_has_own_mounts(proc, pid),
 				"foreign_shm", proc_has_foreign_shm(proc, pid, shm_dir),
-				"foreign_control", proc_has_foreign_control(proc, pid, control),
+				"foreign_control", proc_has_foreign_control(proc, pid,
+					member_text(environment, "NCCLINSP_CONTROL", ""), control),
 				"plugin", value));
-	json_decref(own_dir);
+	json_decref(environment);
 }
 
 json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)

@@ -11,9 +11,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "cli/base/member.h"
 #include "cli/doctor/doctor.h"
 #include "nci/control.h"
 #include "nci/segment.h"
+#include "reader/base/proc.h"
 #include "util/text.h"
 
 #define CONTROL_HINT (PATH_MAX + 64)
@@ -129,18 +131,6 @@ void doctor_version(struct doctor *doctor)
 			   version ?: "unknown");
 }
 
-void doctor_loop(struct doctor *doctor)
-{
-	const char *loop = row_text(doctor->status, "loop");
-	bool fast = loop && !strcmp(loop, "io_uring");
-
-	if (doctor->status)
-		doctor_say(doctor, "io_uring", fast ? DOCTOR_OK : DOCTOR_WARNING,
-			   fast ? NULL : "see kernel.io_uring_disabled and the container's seccomp "
-					 "profile; epoll works as well, for more CPU time",
-			   "the daemon's loop is %s", loop ?: "unknown");
-}
-
 static bool path_read_line(const char *path, char *line, int size)
 {
 	FILE *in = fopen(path, "re");
@@ -232,6 +222,9 @@ static const struct exporter_kind {
 	{ "raise", "times asked", 0,
 	  "see raise-hosts in ncclinspd.conf(5): the daemon's user must be able to run ncclinsp "
 	  "and ssh" },
+	{ "on-finding", "findings told", 0,
+	  "see on-finding in ncclinspd.conf(5): somebody must listen there, as "
+	  "ncclinsp-finding.socket does" },
 	{ NULL, "done", 0, "see the daemon's configuration and log" },
 };
 
@@ -301,4 +294,26 @@ void doctor_exporters(struct doctor *doctor)
 
 	json_array_foreach((json_t *)report_get(doctor->status, "exporters"), i, exporter)
 		say_exporter(doctor, exporter);
+}
+
+/* A source that is missing matters where the node has what it tells of. */
+static void say_source(struct doctor *doctor, const json_t *source)
+{
+	bool wanted = !strcmp(member_text(source, "source", ""), "gpu") && !access(PROC_GPUS, F_OK);
+	bool absent = !strcmp(member_text(source, "state", ""), "absent");
+	const char *why = member_text(source, "why", "");
+
+	doctor_say(doctor, "machine", absent && wanted ? DOCTOR_WARNING : DOCTOR_OK,
+		   absent && wanted ?
+		   "findings name no throttled GPU (GPU SENSORS in ncclinspd(8))" : NULL,
+		   "%s %s%s", member_text(source, "source", "-"), *why ? "-, " : "present", why);
+}
+
+void doctor_machine(struct doctor *doctor)
+{
+	json_t *source;
+	size_t i;
+
+	json_array_foreach((json_t *)report_get(doctor->status, "machine"), i, source)
+		say_source(doctor, source);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +44,14 @@ static const char *const of_launchers[] = {
 #undef X
 };
 
-/* All of its variables, by name; other processes' need a right. */
-static int environment_read_of(int64_t pid, json_t **all)
+int variables_read_all(const char *proc, int64_t pid, json_t **all)
 {
-	char path[64], *entry = NULL;
+	char path[PATH_MAX], *entry = NULL;
 	size_t room = 0;
 	FILE *in;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%" PRId64 "/environ", pid);
+	snprintf(path, sizeof(path), "%s/%" PRId64 "/environ", proc, pid);
 	in = fopen(path, "re");
 	if (!in)
 		return -errno;
@@ -70,8 +70,10 @@ static int environment_read_of(int64_t pid, json_t **all)
 		r = errno ? -errno : -EIO;
 	free(entry);
 	fclose(in);
-	if (r)
-		json_decref(*all);
+	if (!r)
+		return 0;
+	json_decref(*all);
+	*all = NULL;
 	return r;
 }
 
@@ -98,7 +100,7 @@ static void variables_add_set(json_t *rows, const json_t *all, const char *const
 int variables_read(int64_t pid, json_t **rows)
 {
 	json_t *all = NULL;
-	int r = environment_read_of(pid, &all);
+	int r = variables_read_all("/proc", pid, &all);
 
 	if (r)
 		return r == -ESRCH ? -ENOENT : r;

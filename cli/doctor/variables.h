@@ -13,4 +13,7 @@
  */
 int variables_read(int64_t pid, json_t **rows);
 
+/* All of its variables, by name, `proc` being where procfs is: a new object.  As above. */
+int variables_read_all(const char *proc, int64_t pid, json_t **all);
+
 #endif

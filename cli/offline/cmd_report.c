@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp report: what is wrong, as the snapshots of many nodes tell together. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/base/member.h"
+#include "cli/common/label.h"
 #include "cli/common/listing.h"
 #include "cli/offline/joint.h"
 #include "cli/offline/nodes.h"
+#include "cli/offline/offline.h"
+#include "cli/page/page.h"
 
 static const struct column columns[] = {
 #include "schema/report_columns.h"
@@ -58,6 +62,117 @@ static int report_run(struct cli *cli, struct joint *joint)
 	return r;
 }
 
+/* ---- the page ------------------------------------------------------------------------- */
+
+/* The rows of one answer, with labels of communicators; the caller's. */
+static json_t *report_rows(struct offline *o, const char *target, const char *key,
+			   const json_t *names)
+{
+	json_t *answer = offline_answer(o, target);
+	json_t *rows = json_incref(json_object_get(answer, key));
+
+	if (names)
+		label_rows(rows, names);
+	json_decref(answer);
+	return rows;
+}
+
+static const char *report_newest(const struct shots *s)
+{
+	const char *newest = "";
+
+	for (uint32_t i = 0; i < s->nodes.n; i++)
+		if (strcmp(s->nodes.at[i]->written_at, newest) > 0)
+			newest = s->nodes.at[i]->written_at;
+	return newest;
+}
+
+/* Times of each node become those of its wall clock, where its file tells it. */
+static void nodes_align(struct shots *s)
+{
+	for (uint32_t i = 0; i < s->nodes.n; i++) {
+		struct shots_node *node = s->nodes.at[i];
+
+		if (node->clock.mono_ns != UNKNOWN_U64 && node->clock.written_ns)
+			node->moved_ns = (int64_t)(node->clock.written_ns - node->clock.mono_ns);
+	}
+}
+
+static int page_put(struct offline *o, const json_t *verdicts)
+{
+	const struct shots *s = &offline_joint(o)->shots;
+	json_t *ranks = report_rows(o, "/v1/ranks", "ranks", NULL);
+	json_t *names = label_names(ranks), *status = offline_answer(o, "/v1/status");
+	json_t *processes = report_rows(o, "/v1/processes", "processes", NULL);
+	json_t *ops = report_rows(o, "/v1/summary?window=all", "rows", names);
+	json_t *peers = report_rows(o, "/v1/peers?window=all", "peers", names);
+	json_t *clocks = report_rows(o, "/v1/clocks", "clocks", names);
+	json_t *collectives = report_rows(o, "/v1/collectives", "collectives", names);
+	const struct page page = {
+		.out = stdout, .verdicts = verdicts, .status = status, .processes = processes,
+		.ranks = ranks, .ops = ops, .peers = peers, .clocks = clocks,
+		.collectives = collectives,
+		.written = report_newest(s), .files = s->files, .refused = s->refused,
+	};
+	int r;
+
+	label_rows(ranks, names);
+	r = page_write(&page);
+	json_decref(ranks);
+	json_decref(names);
+	json_decref(status);
+	json_decref(processes);
+	json_decref(ops);
+	json_decref(peers);
+	json_decref(clocks);
+	json_decref(collectives);
+	return r;
+}
+
+static int report_page(struct offline *o)
+{
+	struct joint *joint = offline_joint(o);
+	json_t *verdicts;
+	int r;
+
+	if (!joint->shots.files)
+		return shots_tell_none(&joint->shots, "");
+	verdicts = joint_verdicts(joint);
+	report_sort(verdicts, &by_weight, false);
+	nodes_align(&joint->shots);
+	r = report_code(NULL, NULL, verdicts);
+	if (page_put(o, verdicts)) {
+		fputs("ncclinsp: the page cannot be written: see the disk's space\n", stderr);
+		r = CLI_FAILED;
+	}
+	json_decref(verdicts);
+	return r;
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+static void report_read(const struct cli *cli, struct joint *joint)
+{
+	if (cli->nodes)
+		nodes_ask(cli->nodes, joint);
+	shots_add(&joint->shots, (const char *const *)cli->paths, (size_t)cli->npaths);
+}
+
+static int report_html(const struct cli *cli)
+{
+	struct offline *o;
+	int r;
+
+	if (isatty(STDOUT_FILENO))
+		return cli_reject("--html writes a page to stdout: send it to a file, "
+				  "as in > report.html");
+	o = offline_new(NULL);
+	report_read(cli, offline_joint(o));
+	r = report_page(o);
+	offline_free(o);
+	return r;
+}
+
 int cmd_report(struct cli *cli)
 {
 	struct joint joint;
@@ -66,10 +181,10 @@ int cmd_report(struct cli *cli)
 	if (!cli->npaths && !cli->nodes)
 		return cli_reject("report needs files or directories, as "
 				  "/var/lib/ncclinsp/snapshots, or --host");
+	if (cli->html)
+		return report_html(cli);
 	joint_init(&joint);
-	if (cli->nodes)
-		nodes_ask(cli->nodes, &joint);
-	shots_add(&joint.shots, (const char *const *)cli->paths, (size_t)cli->npaths);
+	report_read(cli, &joint);
 	r = report_run(cli, &joint);
 	joint_deinit(&joint);
 	return r;

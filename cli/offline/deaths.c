@@ -5,6 +5,7 @@
  */
 #include "cli/offline/deaths.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "cli/base/member.h"
@@ -45,6 +46,18 @@ static uint64_t process_user(const struct shots_node *node, int32_t pid)
 	return UNKNOWN_U64;
 }
 
+/* A node tells of a sender where its signal is the one that ended the process. */
+static void death_read_sender(struct death *d, const json_t *process)
+{
+	const char *command = member_text(process, "sender_command", NULL);
+
+	if (!command)
+		return;
+	d->sender_command = command;
+	d->sender = member_i32(process, "sender_pid");
+	d->sent = died_signal(d) == UNKNOWN_I32 ? SIGKILL : died_signal(d);
+}
+
 static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			const json_t *finding)
 {
@@ -67,7 +80,12 @@ static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			.func = member_text(process, "func", NULL),
 			.seq = member_number(process, "seq", UNKNOWN_U64),
 			.op_comm_name = member_text(process, "comm_name", NULL),
+			.status = member_i32(process, "wait_status"),
+			.oom_kills = member_number(process, "oom_kills", UNKNOWN_U64),
+			.for_memory = json_is_true(json_object_get(process, "killed_for_memory")),
+			.cgroup = member_text(process, "killed_cgroup", NULL),
 		} };
+		death_read_sender(&row->death, process);
 	}
 }
 

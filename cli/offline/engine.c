@@ -226,13 +226,15 @@ static json_t *asked_comm(struct engine_asked *a, const json_t *labels)
 /* Members that rows of comms, ranks and what is in flight share. */
 static json_t *row_of_rank(const json_t *labels)
 {
-	return must(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
+	return must(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			      "rank", label_integer(labels, "rank"),
 			      "world_rank", label_integer(labels, "world_rank"),
 			      "pid", label_integer(labels, "pid"),
 			      "uid", label_integer(labels, "uid"),
 			      "job", label_json(labels, "job_id"),
-			      "gpu_uuid", label_json(labels, "gpu_uuid")));
+			      "gpu_uuid", label_json(labels, "gpu_uuid"),
+			      "pci_bus_id", label_json(labels, "pci_bus_id"),
+			      "gpu_index", label_integer(labels, "gpu_index")));
 }
 
 static void take_comm(struct engine_asked *a, const json_t *labels, double value)

@@ -15,9 +15,9 @@
 #include "reader/base/pool.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
-#define PROVEN_NS UINT64_C(2000000000)	/* what is proven needs no limit, but two looks */
-#define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
-#define PROCESSES_MOST 1024		/* of a node that is looked at process by process */
+#define PROVEN_NS UINT64_C(2000000000)	/* a proven hang needs no limit, but two looks */
+#define SUSPECTED_NS UINT64_C(5000000000) /* time in flight, or the limit if less */
+#define PROCESSES_MOST 1024		/* most processes of a node looked at one by one */
 
 /* A rank by what rows in flight name it by. */
 struct hang_name {
@@ -310,7 +310,7 @@ static void ranks_drop_calls(struct comm_ranks_read *comm, uint64_t written_ns)
 	}
 }
 
-/* In memory of their own: the room of all is for the next file. */
+/* Keeps them in memory of their own: the room of all is for the next file. */
 static void inflight_keep_ops(struct snapshot_read *rows)
 {
 	struct snapshot_read ops = { .written_mono_ns = 0 };

@@ -53,7 +53,7 @@ static int hosts_add_number(struct hosts *h, const char *prefix, unsigned long n
 	return hosts_expand(h, name, rest, why);
 }
 
-/* "064-070" or "7": *text is then behind it. */
+/* Reads "064-070" or "7": *text is then behind it. */
 static bool range_read(const char **text, unsigned long *first, unsigned long *last, int *width)
 {
 	size_t digits = strspn(*text, DIGITS);

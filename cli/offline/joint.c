@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the snapshots of many nodes tell together.  Ranks of all nodes are joined by their
+ * Judges the snapshots of many nodes together.  Ranks of all nodes are joined by their
  * communicator's id and size.  Late ranks, hangs, deaths and slow links are judged anew of all of
  * them; all else that is wrong the nodes have found themselves.
  */
@@ -24,15 +24,15 @@
 /* The worst first: what stands still, who costs most, what is suspected, what is not known. */
 enum { NOTE, SUSPECTED, WARNING, CRITICAL = 4 };
 
-/* What is told so far. */
+/* The rows so far. */
 struct told {
 	struct shots *shots;
 	struct slow_peers *slow_peers;
 	json_t *rows;
-	json_t *late;	/* by GPU: its row */
+	json_t *late;	/* rows of late ranks, by GPU */
 	json_t *slow;	/* the rows of slow links */
-	json_t *elsewhere; /* by comm_id: some node has found that its ranks wait for another's */
-	json_t *hung;	/* by comm_id: an operation of it hangs, and has its rows */
+	json_t *elsewhere; /* set of comm_id: a node has found its ranks waiting for another's */
+	json_t *hung;	/* set of comm_id: an operation of it hangs, and has its rows */
 };
 
 static bool row_has(const json_t *row, const char *key, const char *text)
@@ -129,7 +129,7 @@ static void row_take_rank(json_t *row, const struct shots_rank *rank)
 		json_object_set_new(row, "gpu_index", json_integer(rank->row->gpu_index));
 }
 
-/* Beside what is shown, a row has its kind, and of its rank all that a finding tells. */
+/* A row has more than is shown: its kind, and all that a finding tells of its rank. */
 static json_t *make_row(const char *kind, const char *severity, const char *verdict,
 			const struct shots_comm *comm, const struct shots_rank *rank,
 			const char *text)
@@ -196,7 +196,7 @@ static bool told_finding_has(const struct told *t, const json_t *f, const struct
 	return false;
 }
 
-/* The finding of that kind that the rank's node has of its process; NULL: none. */
+/* The finding of that kind, found or suspected, that the rank's node has of it; NULL: none. */
 static const json_t *told_own_finding(const struct told *t, const struct shots_rank *rank,
 				      const char *kind)
 {
@@ -204,8 +204,8 @@ static const json_t *told_own_finding(const struct told *t, const struct shots_r
 	size_t i;
 
 	json_array_foreach(rank ? rank->node->findings : NULL, i, f)
-		if (row_has(f, "kind", kind) && row_has(f, "grade", "found") &&
-		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
+		if (row_has(f, "kind", kind) && json_is_true(json_object_get(f, "active")) &&
+		    told_finding_has(t, f, rank))
 			return f;
 	return NULL;
 }
@@ -223,11 +223,11 @@ static uint64_t late_span(const struct offline_straggler *l)
  * otherwise, as for the daemon: its own node, one that waits for it, or the samples tell.
  */
 static bool late_has_lasted(const struct told *t, const struct offline_straggler *l,
-			    const struct shots_rank *rank)
+			    const json_t *own)
 {
 	char id[ID];
 
-	return late_span(l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
+	return late_span(l) >= 3 * WINDOW_NS || (own && row_has(own, "grade", "found")) ||
 	       json_object_get(t->elsewhere, id_text(l->comm->id, id));
 }
 
@@ -275,7 +275,7 @@ static json_t *finding_file_age(const json_t *f, const struct shots_node *node)
 	       json_integer((json_int_t)(node->clock.mono_ns - since_ns)) : json_null();
 }
 
-/* As its own node has it; else for as long as its samples tell, or longer. */
+/* The age that its own node tells; else as long as its samples tell, or longer. */
 static json_t *late_age(const struct offline_straggler *l, const json_t *own,
 			const struct shots_rank *rank)
 {
@@ -286,12 +286,43 @@ static json_t *late_age(const struct offline_straggler *l, const json_t *own,
 	return span_ns ? json_integer((json_int_t)span_ns) : json_null();
 }
 
-static void told_late(const struct offline_straggler *l, void *arg)
+/* The part of the time that it costs: rows of different sources are ordered by it. */
+static double late_share_of_wall(uint64_t blame_ns, uint64_t wall_ns)
 {
-	struct told *t = arg;
-	const struct shots_rank *rank = shots_rank(l->comm, l->rank);
-	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
-	const json_t *own = told_own_finding(t, rank, "straggler");
+	return wall_ns ? (double)blame_ns / (double)wall_ns : 0;
+}
+
+/* The row of a late rank with its own node's judgement, as it is. */
+static json_t *late_own_row(const struct shots_comm *comm, const struct shots_rank *rank,
+			    const json_t *f)
+{
+	const json_t *evidence = json_object_get(f, "evidence");
+	json_t *row = make_row("straggler", "warning", "STRAGGLER", comm, rank,
+			       member_text(f, "text", ""));
+
+	json_object_set(row, "func", json_object_get(evidence, "func"));
+	json_object_set(row, "wait_ns", json_object_get(evidence, "blame_ns"));
+	json_object_set_new(row, "age_ns", finding_file_age(f, rank->node));
+	row_set_grade(row, row_has(f, "grade", "found"),
+		      late_share_of_wall(member_number(evidence, "blame_ns", 0),
+					 member_number(evidence, "window_ns", 0)));
+	return row;
+}
+
+/* A node that saw all ranks of the communicator knows more of this one than the samples. */
+static bool finding_tells_all(const json_t *f, const struct shots_comm *comm)
+{
+	const json_t *evidence = json_object_get(f, "evidence");
+	uint64_t nranks = member_number(evidence, "nranks", 0);
+
+	return nranks && member_number(evidence, "local_ranks", 0) == nranks &&
+	       json_array_size(json_object_get(f, "ranks")) == 1 && row_is_of_comm(f, comm);
+}
+
+/* The row of a late rank that samples of all nodes tell; `own`: its own node's finding, or NULL. */
+static json_t *late_joint_row(const struct told *t, const struct offline_straggler *l,
+			      const struct shots_rank *rank, const json_t *own)
+{
 	struct late_case c = l->c;
 	char text[1024];
 	json_t *row;
@@ -301,18 +332,30 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	if (rank)
 		c.who = rank_whom(rank);
 	late_take_cause(&c, own, l->comm, rank);
-	if (!late_has_lasted(t, l, rank))
+	if (!late_has_lasted(t, l, own))
 		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
 	row = make_row("straggler", "warning", "STRAGGLER", l->comm, rank, text);
-	row_set_number(row, "rank", l->rank);
 	json_object_set_new(row, "func", json_string(c.func));
-	json_object_set_new(row, "ops", json_integer((json_int_t)c.judged));
-	json_object_set_new(row, "last", json_integer((json_int_t)c.last));
 	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
-	json_object_set_new(row, "share", json_real(share));
 	json_object_set_new(row, "age_ns", late_age(l, own, rank));
-	row_set_grade(row, !c.suspected_window_ns, share);
+	row_set_grade(row, !c.suspected_window_ns, late_share_of_wall(c.blame_ns, c.wall_ns));
+	return row;
+}
+
+static void told_late(const struct offline_straggler *l, void *arg)
+{
+	struct told *t = arg;
+	const struct shots_rank *rank = shots_rank(l->comm, l->rank);
+	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
+	const json_t *own = told_own_finding(t, rank, "straggler");
+	json_t *row = own && finding_tells_all(own, l->comm) ?
+		      late_own_row(l->comm, rank, own) : late_joint_row(t, l, rank, own);
+
+	row_set_number(row, "rank", l->rank);
+	json_object_set_new(row, "ops", json_integer((json_int_t)l->c.judged));
+	json_object_set_new(row, "last", json_integer((json_int_t)l->c.last));
+	json_object_set_new(row, "share", json_real(share));
 	keep_worst(t, rank, row);
 	json_decref(row);
 }
@@ -423,7 +466,8 @@ static double told_starved(const struct told *t, const struct shots_rank *rank)
 {
 	const json_t *f = told_own_finding(t, rank, "proxy_starved");
 
-	return json_number_value(report_get(f, "evidence.share"));
+	return f && row_has(f, "grade", "found") ?
+	       json_number_value(report_get(f, "evidence.share")) : 0;
 }
 
 /* A link that was slow for the last minute alone is suspected. */
@@ -663,18 +707,13 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 	const struct shots_comm *comm = finding_comm(t, f);
 	const json_t *number = json_array_get(json_object_get(f, "ranks"), 0);
 	const struct shots_rank *rank = shots_rank(comm, json_integer_value(number));
-	double wall_ns = (double)member_number(evidence, "window_ns", 0);
 	json_t *row;
 
+	(void)node;
 	if (!row_has(f, "kind", "straggler") || !json_is_true(json_object_get(f, "active")) ||
 	    !row_has(evidence, "func", LATE_STAGES) || !rank)
 		return;
-	row = make_row("straggler", "warning", "STRAGGLER", comm, rank, member_text(f, "text", ""));
-	json_object_set_new(row, "host", json_string(node->host));
-	json_object_set_new(row, "func", json_string(LATE_STAGES));
-	json_object_set_new(row, "age_ns", finding_file_age(f, node));
-	row_set_grade(row, !row_has(f, "grade", "suspected"), wall_ns ?
-		      (double)member_number(evidence, "blame_ns", 0) / wall_ns : 0);
+	row = late_own_row(comm, rank, f);
 	keep_worst(t, rank, row);
 	json_decref(row);
 }

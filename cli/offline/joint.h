@@ -2,7 +2,7 @@
 #ifndef CLI_OFFLINE_JOINT_H
 #define CLI_OFFLINE_JOINT_H
 
-/* What many nodes tell together: snapshots of them all, and what is wrong. */
+/* Many nodes together: snapshots of them all, and what is wrong. */
 
 #include "cli/offline/shots.h"
 #include "cli/offline/slow_peers.h"

@@ -112,8 +112,8 @@ static bool findings_have(const json_t *findings, const json_t *f)
 }
 
 /*
- * What is no fault, or is over.  Who is waited for elsewhere, and what hangs, all nodes together
- * have told.
+ * True for a finding that is no fault, or over, and for waiting elsewhere and hangs, which all
+ * nodes together have told.
  */
 static bool finding_is_beside(const json_t *f)
 {
@@ -188,7 +188,7 @@ static const json_t *rank_finding(const json_t *rank, const json_t *findings)
 	return worst;
 }
 
-/* What orders the rows, as docs/api.md says of /v1/ranks, with that finding. */
+/* The order of the rows, as docs/api.md says of /v1/ranks, with that finding. */
 static double rank_badness(const json_t *rank, const json_t *f)
 {
 	double badness = json_number_value(json_object_get(rank, "badness")), part;

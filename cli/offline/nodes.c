@@ -18,7 +18,7 @@
 
 struct nodes {
 	const struct hosts *hosts;
-	struct client **clients;	/* by host, as all here */
+	struct client **clients;	/* one per host, as all here */
 	json_t **answers;		/* NULL: none */
 	char target[64];		/* the question */
 	const char *window;

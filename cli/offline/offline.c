@@ -33,6 +33,8 @@ static const struct source {
 	{ "/v1/summary", "rows", KEPT(rows), true },
 	{ "/v1/inflight", "inflight", KEPT(inflight), false },
 	{ "/v1/peers", "peers", KEPT(peers), true },
+	{ "/v1/clocks", "clocks", KEPT(clocks), false },
+	{ "/v1/collectives", "collectives", KEPT(collectives), false },
 	{ "/v1/findings", "findings", KEPT(findings), false },
 #undef KEPT
 };
@@ -150,7 +152,7 @@ static void status_keep_larger(json_t *status, const char *group, const char *ke
 		json_object_set(to, key, with);
 }
 
-/* What they do not agree on is not told. */
+/* Keeps a value only if all agree on it. */
 static void status_keep_same(json_t *status, const char *key, const json_t *other)
 {
 	if (!json_equal(json_object_get(status, key), json_object_get(other, key)))
@@ -226,7 +228,7 @@ static json_t *offline_watched(const struct offline *o)
 	return json_pack("{s:i, s:o}", "live", live, "jobs", jobs);
 }
 
-/* How many different ones there are: a communicator of several nodes is one. */
+/* The number of different ones: a communicator of several nodes is one. */
 static json_t *ranks_count(const json_t *ranks, const char *key)
 {
 	json_t *seen = json_object(), *rank, *total;

@@ -25,8 +25,8 @@ struct offline *offline_open(const char *const *paths, size_t n, const char *unt
 void offline_free(struct offline *o);
 
 /*
- * In pieces, where nodes themselves are asked: add to the joint (joint.h), then have times moved,
- * once, before the first answer.
+ * The same in pieces, where nodes themselves are asked: add to the joint (joint.h), then have
+ * times moved, once, before the first answer.
  */
 struct offline *offline_new(const char *until);
 struct joint *offline_joint(struct offline *o);
@@ -35,7 +35,7 @@ void offline_settle(struct offline *o);
 /* A new object; NULL: files do not tell that.  `arg` is the struct offline. */
 json_t *offline_answer(void *arg, const char *target);
 
-/* What can be asked again: `ask` adds what is so now.  The rest is zeroed. */
+/* A source that can be asked again: `ask` adds what is so now.  The rest is zeroed. */
 struct offline_live {
 	void (*ask)(void *arg, struct joint *joint);
 	void *arg;

@@ -30,7 +30,7 @@
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* bytes, also when expanded */
 #define KEEPS	  (1 << 20)	/* bytes of memory for the next file */
-#define NODE_RANKS 16		/* of one communicator on a node */
+#define NODE_RANKS 16		/* ranks of one communicator on a node */
 #define SMALL	  4096		/* items of a list whose room is given back */
 #define READERS	  16		/* files at a time */
 #define CACHED	  256		/* texts that a reader knows without asking; a power of two */
@@ -67,7 +67,7 @@ static size_t text_place(const char *text, size_t bytes)
 	return (hash ^ hash >> 8) % CACHED;
 }
 
-/* As rows need it; most are the same in all rows. */
+/* Keeps a text for the rows; most are the same in all rows. */
 static const char *reader_text(void *arg, const char *text, size_t bytes)
 {
 	struct file_reader *r = arg;
@@ -86,7 +86,7 @@ static const char *reader_text(void *arg, const char *text, size_t bytes)
 
 /* ---- one file ------------------------------------------------------------------- */
 
-/* With a zero behind it; NULL: why[] tells. */
+/* The file's bytes with a zero behind them; NULL: why[] tells. */
 static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 {
 	FILE *file = fopen(path, "re");
@@ -348,13 +348,6 @@ uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
 	return clock->written_ns - (clock->mono_ns - mono_ns);
 }
 
-static int32_t member_i32(const json_t *row, const char *key)
-{
-	uint64_t number = member_number(row, key, UNKNOWN_U64);
-
-	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
-}
-
 struct whom shots_whom(const json_t *row, const char *host)
 {
 	return (struct whom){
@@ -369,7 +362,8 @@ struct whom shots_whom(const json_t *row, const char *host)
 /* Compared as far as `until` goes: a day is to its end. */
 static bool shots_is_later(const struct shots *s, const struct shots_node *node)
 {
-	return s->until && strncmp(node->written_at, s->until, strlen(s->until)) > 0;
+	return (s->until && strncmp(node->written_at, s->until, strlen(s->until)) > 0) ||
+	       (s->at && strncmp(node->written_at, s->at, strlen(s->at)));
 }
 
 static int nodes_order(const void *a, const void *b)
@@ -387,7 +381,7 @@ const struct shots_node *shots_node(const struct shots *s, const char *host)
 	return place ? *place : NULL;
 }
 
-/* What is not asked again goes: most of a file. */
+/* Frees all that is not asked for again: most of a file. */
 static void node_trim(const struct shots *s, struct shots_node *node)
 {
 	list_deinit(&node->rows.samples);
@@ -575,7 +569,7 @@ void shots_add(struct shots *s, const char *const *paths, size_t n)
 	for (uint32_t i = 0; i < f.paths.n; i++)
 		free(f.paths.at[i]);
 	list_deinit(&f.paths);
-	malloc_trim(0);	/* what files needed for a while */
+	malloc_trim(0);	/* memory that files needed for a while */
 }
 
 enum cli_exit shots_tell_none(const struct shots *s, const char *option)
@@ -585,7 +579,7 @@ enum cli_exit shots_tell_none(const struct shots *s, const char *option)
 			"group (ls -l); become one of these, or root\n", option);
 	else
 		fprintf(stderr, "ncclinsp: %sno snapshot is there%s\n", option,
-			s->later ? ", or none that early" : "");
+			!s->later ? "" : s->at ? " of that time" : ", or none that early");
 	return s->denied && !s->later ? CLI_NO_RIGHT : CLI_NOTHING;
 }
 

@@ -27,7 +27,7 @@
 struct shots_sample {
 	uint64_t seq : 38, rank : 20, size_class : 6;
 	uint64_t inside_ns : 38;
-	uint64_t before_us : 26;	/* in operations of other communicators; SHOTS_UNKNOWN */
+	uint64_t before_us : 26;	/* time in other communicators; SHOTS_UNKNOWN */
 };
 
 /* A rank's first and last sample that tells when it was done, on its node's clock. */
@@ -38,10 +38,10 @@ struct shots_span {
 
 /* One function on a communicator. */
 struct shots_series {
-	struct shots_series *next;	/* of that communicator; NULL: the last */
+	struct shots_series *next;	/* the same communicator's next one; NULL: the last */
 	const char *func;
 	LIST(struct shots_sample) samples;
-	LIST(struct shots_span) spans;	/* by rank, once shots_settle() was called */
+	LIST(struct shots_span) spans;	/* ordered by rank once shots_settle() was called */
 };
 
 struct shots_node;
@@ -59,12 +59,12 @@ struct shots_comm {
 	int32_t nranks;
 	const char *name;		/* NULL: none */
 	struct shots_series *series;
-	LIST(struct shots_rank) ranks;	/* by rank, once shots_settle() was called */
+	LIST(struct shots_rank) ranks;	/* ordered by rank once shots_settle() was called */
 };
 
 /* A file's moment. */
 struct shots_clock {
-	uint64_t written_ns;	/* since 1970; 0: it does not say */
+	uint64_t written_ns;	/* time since 1970; 0: it does not say */
 	uint64_t mono_ns;	/* the same moment on its node's own clock; UNKNOWN_U64 */
 };
 
@@ -82,15 +82,17 @@ struct shots_node {
 struct shots {
 	/* The beginning of a time: snapshots later than that are left out; NULL: none is. */
 	const char *until;
+	/* The beginning of a time: snapshots of other times are left out; NULL: none is. */
+	const char *at;
 	/* Gets each file that is not; NULL: nobody does.  Its text is there. */
 	void (*each)(void *arg, const char *path, const struct shots_node *node);
 	void *each_arg;
 	/* Gets each that is the newest of its node so far, and may shorten it; NULL: nobody. */
 	void (*newest)(void *arg, struct shots_node *node, bool is_first);
 	void *newest_arg;
-	bool keeps_text;	/* of the newest, for shots_json() */
+	bool keeps_text;	/* the newest file's, for shots_json() */
 	bool wants_samples;
-	LIST(struct shots_node *) nodes;	/* by host, once shots_settle() was called */
+	LIST(struct shots_node *) nodes;	/* ordered by host once shots_settle() was called */
 	LIST(struct shots_comm *) comms;
 	json_t *silent;		/* nodes that were asked and have none, and why; NULL: none is */
 	size_t files, refused, later;

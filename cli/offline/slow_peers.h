@@ -13,7 +13,7 @@
 
 /* The links in one window of time. */
 struct slow_window {
-	struct slow_links links;	/* by link, or in groups */
+	struct slow_links links;	/* one per link, or in groups */
 	uint64_t window_ns;
 };
 

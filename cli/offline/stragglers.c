@@ -34,7 +34,7 @@ struct series {
 	struct late_part *parts;
 	double *values;			/* room for each joint, and for two of each rank */
 	double *shares;			/* one for each rank */
-	bool *late, *told;		/* for each rank */
+	bool *late, *told;		/* one for each rank */
 	uint64_t inside_ns;
 };
 

@@ -9,10 +9,10 @@
 
 struct offline_straggler {
 	const struct shots_comm *comm;
-	const struct shots_series *series;	/* that of its function */
+	const struct shots_series *series;	/* the series of its function */
 	int64_t rank;
 	uint64_t inside_ns;	/* time inside of the median other, in all operations */
-	struct late_case c;	/* what samples tell of it */
+	struct late_case c;	/* the case that samples make */
 };
 
 typedef void stragglers_found_fn(const struct offline_straggler *l, void *arg);

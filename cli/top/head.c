@@ -203,7 +203,6 @@ static void head_put_more(struct frame *frame, const struct view *view)
 		text_duration(text, sizeof(text), (uint64_t)json_integer_value(uptime));
 		head_put_known(line, "up", text);
 	}
-	head_put_known(line, "loop", head_status_text(view, "loop"));
 }
 
 void head_put(struct frame *frame, const struct view *view, const struct place *place)

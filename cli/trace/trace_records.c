@@ -394,6 +394,8 @@ static void learn_comm_of(struct trace *t, struct source *s, uint32_t number, ui
 	json_object_set_new(row, "name", text_or_null(c->name));
 	json_object_set_new(row, "gpu_uuid", text_or_null(uuid));
 	json_object_set_new(row, "pci_bus_id", text_or_null(c->pci_bus_id));
+	if (c->has_gpu && c->gpu_index != UNKNOWN_I32)
+		json_object_set_new(row, "gpu_index", json_integer(c->gpu_index));
 	learn_comm(t, s, number, index, row);
 	json_decref(row);
 }

@@ -32,7 +32,8 @@ struct drawn {
 	uint32_t source;
 	uint32_t pid;		/* Chrome's */
 	char gpu[48];		/* "": not known */
-	char bus[32];
+	char bus[32];		/* "": not known */
+	int64_t index;		/* number in nvidia-smi; TRACE_ANY: not known */
 	int64_t rank, nranks;	/* rank and size in the largest communicator so far */
 };
 
@@ -230,8 +231,10 @@ const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t sourc
 		d->rank = rank;
 		d->nranks = nranks;
 	}
-	if (!*d->bus)
+	if (!*d->bus) {
 		snprintf(d->bus, sizeof(d->bus), "%s", member_text(row, "pci_bus_id", ""));
+		d->index = who_number(row, "gpu_index");
+	}
 	m = must(calloc(1, sizeof(*m)));
 	m->public = (struct trace_member){ .source = source, .pid = d->pid, .rank = rank,
 					   .nranks = nranks, .index = who->nmembers };
@@ -298,7 +301,9 @@ static void drawn_put_name(const struct trace_who *who, const struct drawn *d, c
 
 	if (drawn_rank(who, d) != TRACE_ANY)
 		snprintf(rank, sizeof(rank), "rank %" PRId64, drawn_rank(who, d));
-	if (*d->bus)
+	if (*d->bus && d->index != TRACE_ANY)
+		snprintf(gpu, sizeof(gpu), " GPU %" PRId64, d->index);
+	else if (*d->bus)
 		snprintf(gpu, sizeof(gpu), " GPU %s", d->bus);
 	if (s->pid != d->pid)	/* viewers show the same pid anyway */
 		snprintf(pid, sizeof(pid), " of pid %" PRId64, s->pid);

@@ -38,8 +38,9 @@ uint32_t trace_who_source(struct trace_who *who, int64_t pid, uint64_t instance)
 void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *process);
 
 /*
- * A member by what is known of it: `comm_id` and `comm_name`, `rank`, `nranks`, `gpu_uuid`
- * and `pci_bus_id` of the object, which may all be missing.  NULL: there are too many.
+ * A member by what is known of it: `comm_id` and `comm_name`, `rank`, `nranks`, `gpu_uuid`,
+ * `pci_bus_id` and `gpu_index` of the object, which may all be missing.  NULL: there are
+ * too many.
  */
 const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t source,
 					   const json_t *row);

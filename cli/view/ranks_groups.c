@@ -7,7 +7,7 @@
 #include "util/list.h"
 
 #define NAME 640
-#define NAME_PART 100	/* of a value, at most */
+#define NAME_PART 100	/* the longest part of a value */
 
 const struct column comm_columns[] = {
 #include "schema/comm_columns.h"

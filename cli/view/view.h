@@ -55,7 +55,7 @@ struct view_kept_answer {
 	json_t *root;		/* NULL: none */
 	char *target;		/* the request it answers; owned */
 	uint64_t asked_ns;
-	size_t rows;		/* of its largest table */
+	size_t rows;		/* the largest table's */
 };
 
 struct view_kept {
@@ -78,7 +78,7 @@ struct view {
 	json_t *status;		/* /v1/status */
 	int live, exited, died;	/* processes */
 	int gpus;		/* -1: not known */
-	int comms, ranks;	/* those that are not over; rows[VIEW_RANKS] may be fewer */
+	int comms, ranks;	/* numbers of those not over; rows[VIEW_RANKS] may be fewer */
 	json_int_t in_flight;	/* operations */
 	bool only_old;		/* rows[VIEW_INFLIGHT] are all of them that are old, not all */
 	int inflight_total;	/* rows that there were, those that were not asked for as well */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part that both backends share: the callback for each descriptor, timers in the order
- * of their times, and signals, which arrive on a descriptor too.
+ * The daemon waits here: epoll tells which descriptor is readable, a list of timers in the order
+ * of their times tells how long to wait, and signals arrive on a descriptor too.
  */
-#include "ncclinspd/base/loop_backend.h"
+#include "ncclinspd/base/loop.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "shmring/clock.h"
 #include "util/cleanup.h"
+
+#define LOOP_FDS	64	/* descriptors watched at the same time */
 
 struct loop_watch {
 	int fd;			/* -1: none */
@@ -22,8 +24,7 @@ struct loop_watch {
 };
 
 struct loop {
-	const struct loop_ops *ops;
-	void *state;
+	int epoll;
 	uint64_t now_ns;
 	bool stopped;
 	struct loop_watch watched[LOOP_FDS];
@@ -39,40 +40,15 @@ uint64_t loop_clock_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-static const struct {
-	const char *name;
-	const struct loop_ops *ops;
-} backends[] = {		/* the better first */
-	{ "io_uring", &loop_uring },
-	{ "uring", &loop_uring },
-	{ "epoll", &loop_epoll },
-};
-
-static int backend_open(struct loop *loop, const char *name)
-{
-	int r = -EINVAL;
-
-	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-		if (name && strcmp(name, backends[i].name) != 0)
-			continue;
-		loop->ops = backends[i].ops;
-		r = loop->ops->open(&loop->state);
-		if (r == 0 || name)
-			return r;
-	}
-	return r;
-}
-
-int loop_new(struct loop **out, const char *backend)
+int loop_new(struct loop **out)
 {
 	CLEANUP(cleanup_freep) struct loop *loop = calloc(1, sizeof(*loop));
-	int r;
 
 	if (!loop)
 		return -ENOMEM;
-	r = backend_open(loop, backend);
-	if (r < 0)
-		return r;
+	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epoll < 0)
+		return -errno;
 	for (int i = 0; i < LOOP_FDS; i++)
 		loop->watched[i].fd = -1;
 	loop->signal_fd = -1;
@@ -87,15 +63,10 @@ void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
-	loop->ops->close(loop->state);
+	close(loop->epoll);
 	if (loop->signal_fd >= 0)
 		close(loop->signal_fd);
 	free(loop);
-}
-
-const char *loop_backend(const struct loop *loop)
-{
-	return loop->ops->name;
 }
 
 static struct loop_watch *loop_find(struct loop *loop, int fd)
@@ -108,8 +79,8 @@ static struct loop_watch *loop_find(struct loop *loop, int fd)
 
 int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 {
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 	struct loop_watch *w;
-	int r;
 
 	if (fd < 0)
 		return -EBADF;
@@ -118,10 +89,10 @@ int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 	w = loop_find(loop, -1);
 	if (!w)
 		return -ENOSPC;
-	r = loop->ops->watch(loop->state, fd);
-	if (r == 0)
-		*w = (struct loop_watch){ fd, fn, arg };
-	return r;
+	if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
+	*w = (struct loop_watch){ fd, fn, arg };
+	return 0;
 }
 
 void loop_remove(struct loop *loop, int fd)
@@ -130,7 +101,7 @@ void loop_remove(struct loop *loop, int fd)
 
 	if (!w)
 		return;
-	loop->ops->unwatch(loop->state, fd);
+	epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL);
 	w->fd = -1;
 }
 
@@ -211,6 +182,27 @@ static uint64_t loop_wait_ns(const struct loop *loop, uint64_t until_ns)
 	return until_ns > now ? until_ns - now : 0;
 }
 
+/* Kernels before 5.11 know milliseconds only: later rather than too early, and spinning. */
+static int epoll_wait_ms(int epoll, struct epoll_event *events, uint64_t wait_ns)
+{
+	uint64_t ms = wait_ns / 1000000 + (wait_ns % 1000000 != 0);
+
+	if (wait_ns == UINT64_MAX)
+		return epoll_wait(epoll, events, LOOP_FDS, -1);
+	return epoll_wait(epoll, events, LOOP_FDS, ms < 86400000 ? (int)ms : 86400000);
+}
+
+static int epoll_wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(wait_ns / 1000000000),
+		.tv_nsec = (long)(wait_ns % 1000000000),
+	};
+	int n = epoll_pwait2(epoll, events, LOOP_FDS, wait_ns == UINT64_MAX ? NULL : &ts, NULL);
+
+	return n < 0 && errno == ENOSYS ? epoll_wait_ms(epoll, events, wait_ns) : n;
+}
+
 static void timers_run(struct loop *loop)
 {
 	while (loop->timers && loop->timers->at_ns <= loop->now_ns) {
@@ -223,14 +215,14 @@ static void timers_run(struct loop *loop)
 
 int loop_once(struct loop *loop, uint64_t until_ns)
 {
-	int ready[LOOP_FDS];
-	int n = loop->ops->wait(loop->state, loop_wait_ns(loop, until_ns), ready);
+	struct epoll_event events[LOOP_FDS];
+	int n = epoll_wait_events(loop->epoll, events, loop_wait_ns(loop, until_ns));
 
-	if (n < 0)
-		return n;
+	if (n < 0 && errno != EINTR)
+		return -errno;
 	loop->now_ns = loop_clock_ns();
 	for (int i = 0; i < n; i++) {
-		struct loop_watch *w = loop_find(loop, ready[i]);	/* NULL: removed */
+		struct loop_watch *w = loop_find(loop, events[i].data.fd);	/* NULL: removed */
 
 		if (w)
 			w->fn(w->arg, loop->now_ns);

@@ -3,9 +3,8 @@
 #define NCCLINSPD_BASE_LOOP_H
 
 /*
- * The daemon's one thread: descriptors, timers, signals, and reads in batches.
- * Two backends, io_uring and epoll, chosen at run time: io_uring is refused in
- * many containers.  Everything is called on the thread that calls loop_run().
+ * The daemon's one thread: descriptors, timers and signals.  Everything is called on the
+ * thread that calls loop_run().
  *
  * Callbacks get the time at which their round began, CLOCK_MONOTONIC in ns, and
  * may add, remove, arm and cancel anything, themselves included.
@@ -19,15 +18,10 @@
 struct loop;
 typedef void loop_fn(void *arg, uint64_t now_ns);
 
-/*
- * `backend`: "io_uring" ("uring"), "epoll", or NULL to try io_uring and settle
- * for epoll.  -EINVAL: no such backend; else why the forced one was refused.
- */
-int loop_new(struct loop **out, const char *backend);
+int loop_new(struct loop **out);
 void loop_free(struct loop *loop);
-const char *loop_backend(const struct loop *loop);
 
-/* Runs until loop_stop().  Returns 0, or a negative errno of the backend. */
+/* Runs until loop_stop().  Returns 0, or a negative errno of epoll. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
@@ -40,7 +34,7 @@ uint64_t loop_clock_ns(void);
 /*
  * Call `fn` whenever `fd` is readable (or has hung up), again and again as long
  * as it stays so.  The descriptor stays the caller's; remove it before closing.
- * -EEXIST, -ENOMEM or the backend's errno.
+ * -EEXIST, -ENOSPC or epoll's errno.
  */
 int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg);
 void loop_remove(struct loop *loop, int fd);

@@ -56,6 +56,7 @@ struct ranks {
 	struct pool ops;
 	struct keyed joints;		/* the oldest first: none is touched */
 	struct keyed cohorts;
+	struct ops_words words;
 	uint64_t seed, now_ns;
 	uint64_t scan_left, scan_ns;	/* communicators that may be looked at, as of then */
 };
@@ -285,7 +286,9 @@ static struct ranks_joint *joint_new(struct ranks *ranks, struct cohort *cohort,
 static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
 			  uint32_t member, uint64_t now_ns)
 {
-	const uint64_t words[] = { cohort->key, ops_facts(op->func)->joint, op->seq };
+	const uint64_t words[] = {
+		cohort->key, ops_word(&ranks->words, op->func)->facts->joint, op->seq,
+	};
 	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
 	struct ranks_joint *joint;
 
@@ -307,7 +310,7 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 	return ranks_is_timed(op);
 }
 
-static bool op_is_joint(const struct ranks *ranks, const struct op *op)
+static bool op_is_joint(struct ranks *ranks, const struct op *op)
 {
 	const struct op_facts *facts;
 
@@ -315,7 +318,7 @@ static bool op_is_joint(const struct ranks *ranks, const struct op *op)
 		return false;
 	if (!ranks_is_timed(op) && !keyed_count(&ranks->joints))
 		return false;
-	facts = ops_facts(op->func);
+	facts = ops_word(&ranks->words, op->func)->facts;
 	return facts && facts->joint;
 }
 

@@ -134,6 +134,7 @@ struct straggler {
 	uint64_t turned_ns;	/* the last turn */
 	uint64_t windows;	/* ended since the start */
 	struct keyed buckets, units, tracks, members;
+	struct ops_words words;
 	struct straggler_joint *joints;
 	uint64_t last_id;	/* given out, and */
 	uint64_t settled_id;	/* settled */
@@ -408,15 +409,15 @@ static void root_move(struct straggler *s, const struct root *root, double blame
 }
 
 /* One part of an operation, less what others handed on. */
-struct own {
+struct own_part {
 	bool own;		/* it was late, and by its own doing */
 	uint64_t late_ns, blame_ns;
 };
 
-static struct own part_own(struct straggler *s, const struct straggler_joint *j, uint32_t i)
+static struct own_part part_own(struct straggler *s, const struct straggler_joint *j, uint32_t i)
 {
 	const struct joint_part *p = &j->part[i];
-	struct own own = { .late_ns = p->late_ns, .blame_ns = p->blame_ns };
+	struct own_part own = { .late_ns = p->late_ns, .blame_ns = p->blame_ns };
 	struct root root;
 	double part;
 
@@ -433,7 +434,7 @@ static struct own part_own(struct straggler *s, const struct straggler_joint *j,
 }
 
 static void joint_add_own(struct straggler *s, struct straggler_unit *u,
-			  const struct straggler_joint *j, const struct own *own)
+			  const struct straggler_joint *j, const struct own_part *own)
 {
 	struct late_slot *slot = late_series_open(&u->series);
 
@@ -455,7 +456,7 @@ static void joint_add_own(struct straggler *s, struct straggler_unit *u,
 static void joint_settle(struct straggler *s, const struct straggler_joint *j)
 {
 	struct straggler_unit *u = joint_unit(s, j);
-	struct own own[OP_RANKS];
+	struct own_part own[OP_RANKS];
 	bool any = false;
 
 	if (!u)
@@ -957,7 +958,7 @@ static const struct process *processes_find(struct process *const *list, size_t 
 /* Is it another rank of the same communicator, so that the process has several GPUs? */
 static bool comm_is_sibling(const struct comm *a, const struct comm *b)
 {
-	return b->ready && a != b && b->has_id && a->id == b->id && a->nranks == b->nranks &&
+	return a->id == b->id && a != b && b->ready && b->has_id && a->nranks == b->nranks &&
 	       !strcmp(a->name, b->name);
 }
 
@@ -1003,9 +1004,9 @@ static uint64_t op_kind(const struct straggler *s, const struct op *op)
 	return index_hash(s->seed, words, sizeof(words));
 }
 
-static bool op_is_seen(const struct op *op)
+static bool op_is_seen(struct straggler *s, const struct op *op)
 {
-	const struct op_facts *facts = ops_facts(op->func);
+	const struct op_facts *facts = ops_word(&s->words, op->func)->facts;
 
 	return facts && facts->joint && op->has_comm_id && op->nranks > 1 && op->complete &&
 	       op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
@@ -1021,12 +1022,12 @@ static bool op_is_stage(const struct op *op)
 }
 
 /* One operation of a batch counts, and stands for all of it. */
-static bool ops_count(const struct op *const *ops, uint32_t n)
+static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t n)
 {
 	bool heads = false;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!op_is_seen(ops[i]))
+		if (!op_is_seen(s, ops[i]))
 			return false;
 		heads = heads || ops[i]->batch_head;
 	}
@@ -1053,18 +1054,19 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		ops[0]->comm_id, (uint32_t)ops[0]->nranks, (uintptr_t)ops[0]->comm_name,
 		ops[0]->uid,
 	};
-	struct straggler_op op = {
-		.comm = index_hash(s->seed, words, sizeof(words)), .func = ops[0]->func,
-		.seq = ops[0]->seq, .fused = ops[0]->fused, .nranks = ops[0]->nranks, .n = n,
-	};
-
 	bool stage = n == 1 && op_is_stage(ops[0]);
+	struct straggler_op op;		/* places of parts beyond n are not in use */
 
 	for (uint32_t i = 0; i < n; i++)
 		member_note_end(s, ops[i], now_ns);
-	if (!stage && !ops_count(ops, n))
+	if (!stage && !ops_count(s, ops, n))
 		return;
+	op.comm = index_hash(s->seed, words, sizeof(words));
 	op.func = stage ? LATE_STAGES : ops[0]->func;
+	op.seq = ops[0]->seq;
+	op.fused = ops[0]->fused;
+	op.nranks = ops[0]->nranks;
+	op.n = n;
 	op.kind = op_kind(s, ops[0]);
 	for (uint32_t i = 0; i < n; i++)
 		op.part[i] = (struct straggler_part){

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ncclinspd/around/kmsg.h"
 #include "ncclinspd/config/config_file.h"
 #include "ncclinspd/config/config_rows.h"
 #include "ncclinspd/levels/burst.h"
@@ -140,9 +141,11 @@ static bool config_may_read_all(void)
 static void config_defaults(struct config *c)
 {
 	*c = (struct config){
-		.loop = getenv("NCCLINSP_LOOP"),
 		.everybody = geteuid() == 0 || config_may_read_all(),
 		.containers = true,
+		.ras = true,
+		.gpu_sensors = true,
+		.kernel_log = KMSG_PATH,
 		.auto_detail = true,
 		.auto_thrift = true,
 		.kernel_budget_ppm = BURST_BUDGET_PPM,
@@ -443,11 +446,6 @@ static int config_check(const struct config *c, config_tell_fn *fn)
 	rows = config_rows(&n);
 	for (size_t i = 0; i < n; i++)
 		wrong += place_check(c, rows, i, fn);
-	if (c->loop && strcmp(c->loop, "io_uring") && strcmp(c->loop, "uring") &&
-	    strcmp(c->loop, "epoll")) {
-		config_tell(fn, "NCCLINSP_LOOP is io_uring or epoll, not \"%s\"", c->loop);
-		wrong++;
-	}
 	if (!c->socket[0]) {
 		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket, or set "
 		   "NCCLINSP_SOCKET, for ncclinsp as well");

@@ -54,12 +54,15 @@ struct config {
 	char shm_dir[PATH_MAX];
 	char state_dir[PATH_MAX];
 	char control[PATH_MAX];	/* path of the control file */
+	char while_locked[PATH_MAX];	/* end when nobody holds a lock on it; "": go on */
 	char node_name[HOST_NAME_MAX + 1];	/* the name that others are told */
-	const char *loop;	/* backend that is forced, or NULL */
 	bool foreground;
 	bool everybody;		/* read all users' segments */
 	bool containers;	/* look also in shared memory that containers have for themselves */
+	bool ras;		/* NCCL's RAS is asked about hangs */
 	bool auto_detail;	/* findings have every operation timed for a while */
+	char kernel_log[PATH_MAX];	/* "": it is not read */
+	bool gpu_sensors;	/* NVIDIA's library is asked about GPUs */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	char raise_hosts[1000];	/* other nodes that findings have timed as well; "": none */
 	char raise_user[64];	/* the user by whom other nodes ask for that; "": nobody */
@@ -71,6 +74,8 @@ struct config {
 	bool metrics_peers;	/* series of each link */
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */
+	char on_finding[108];	/* path of a Unix socket; "": nobody is told */
+	char probe[108];	/* path of ncclinsp-probe's socket; "": it is not asked */
 	struct otlp_config otlp;
 	uint64_t memory_max;
 	uint32_t max_segments;

@@ -12,9 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/around/kmsg.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
+#include "probe/wire.h"
 #include "reader/base/memory.h"
 #include "util/text.h"
 
@@ -70,6 +72,11 @@ static int set_control(struct config *c, const char *value)
 	return config_set_path(c->control, value);
 }
 
+static int set_while_locked(struct config *c, const char *value)
+{
+	return config_set_path(c->while_locked, value);
+}
+
 static int set_switch(bool *to, const char *value)
 {
 	bool yes = !strcmp(value, "yes");
@@ -102,9 +109,25 @@ static int set_containers(struct config *c, const char *value)
 	return set_switch(&c->containers, value);
 }
 
+static int set_ras(struct config *c, const char *value)
+{
+	return set_switch(&c->ras, value);
+}
+
 static int set_auto_detail(struct config *c, const char *value)
 {
 	return set_switch(&c->auto_detail, value);
+}
+
+static int set_gpu_sensors(struct config *c, const char *value)
+{
+	return set_switch(&c->gpu_sensors, value);
+}
+
+static int set_kernel_log(struct config *c, const char *value)
+{
+	memset(c->kernel_log, 0, sizeof(c->kernel_log));
+	return strcmp(value, "none") ? config_set_path(c->kernel_log, value) : 0;
 }
 
 static int set_metrics_peers(struct config *c, const char *value)
@@ -213,6 +236,44 @@ static int set_metrics_textfile(struct config *c, const char *value)
 	return strcmp(value, "none") ? config_set_path(c->metrics_textfile, value) : 0;
 }
 
+static int set_on_finding(struct config *c, const char *value)
+{
+	char path[PATH_MAX] = "";
+	int r = strcmp(value, "none") ? config_set_path(path, value) : 0;
+
+	if (r || strlen(path) >= sizeof(c->on_finding))
+		return r ?: -EINVAL;
+	memset(c->on_finding, 0, sizeof(c->on_finding));
+	memcpy(c->on_finding, path, strlen(path));
+	return 0;
+}
+
+static int set_text(char *to, size_t room, const char *value)
+{
+	size_t n = strlen(value);
+
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return -EINVAL;
+	if (n == 0 || n >= room)
+		return -EINVAL;
+	memset(to, 0, room);
+	if (strcmp(value, "none"))
+		memcpy(to, value, n);
+	return 0;
+}
+
+static int set_probe(struct config *c, const char *value)
+{
+	bool no = !strcmp(value, "no") || !strcmp(value, "none");	/* as it is shown */
+
+	if (!strcmp(value, "yes"))
+		value = PROBE_SOCKET;
+	if (!no && *value != '/')
+		return -EINVAL;
+	return set_text(c->probe, sizeof(c->probe), no ? "none" : value);
+}
+
 static int set_metrics_profile(struct config *c, const char *value)
 {
 	if (strcmp(value, "fleet") && strcmp(value, "full"))
@@ -236,21 +297,6 @@ static int set_metrics_series(struct config *c, const char *value)
 	    n > METRICS_SERIES_MOST)
 		return -EINVAL;
 	c->metrics_series = (uint32_t)n;
-	return 0;
-}
-
-static int set_text(char *to, size_t room, const char *value)
-{
-	size_t n = strlen(value);
-
-	for (const char *at = value; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			return -EINVAL;
-	if (n == 0 || n >= room)
-		return -EINVAL;
-	memset(to, 0, room);
-	if (strcmp(value, "none"))
-		memcpy(to, value, n);
 	return 0;
 }
 
@@ -435,12 +481,22 @@ static const struct config_row rows[] = {
 	{ "containers", 0, "YES", set_containers, "yes or no",
 	  "look into the shared memory of containers: yes or no", "yes", false,
 	  FIELD(containers, CONFIG_SWITCH), NULL },
+	{ "gpu-sensors", 0, "YES", set_gpu_sensors, "yes or no",
+	  "ask NVIDIA's library about the clocks and errors of GPUs in use: yes or no", "yes",
+	  false,
+	  FIELD(gpu_sensors, CONFIG_SWITCH), NULL },
+	{ "kernel-log", 0, "PATH", set_kernel_log, "a path, or none",
+	  "where to read which errors NVIDIA's driver reports of GPUs (Xid)", KMSG_PATH, false,
+	  FIELD(kernel_log, CONFIG_TEXT), NULL },
 	{ "state-dir", 's', "DIR", set_state_dir, "a path",
 	  "where to keep the log and what must last", CONFIG_NODE_STATE, false,
 	  FIELD(state_dir, CONFIG_DIR), NULL },
 	{ "control", 0, "PATH", set_control, "a path",
 	  "the file that tells jobs their level", NCI_CONTROL_PATH, false,
 	  FIELD(control, CONFIG_FILE), "NCCLINSP_CONTROL" },
+	{ "ras", 0, "YES", set_ras, "yes or no",
+	  "ask NCCL's RAS on loopback about a hang whose cause is on another node: yes or no",
+	  "yes", false, FIELD(ras, CONFIG_SWITCH), NULL },
 	{ "auto-detail", 0, "YES", set_auto_detail, "yes or no",
 	  "time every operation for 10 s when a rank or link is found slow: yes or no", "yes",
 	  true, FIELD(auto_detail, CONFIG_SWITCH), NULL },
@@ -477,6 +533,14 @@ static const struct config_row rows[] = {
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
 	  "a time from 1s to 24h, as 60s", "a late rank is found after three of these", "60s", true,
 	  FIELD(straggler_window_ns, CONFIG_NS), NULL },
+	{ "on-finding", 0, "SOCKET", set_on_finding,
+	  "the path of a Unix socket, of 107 bytes at most, or none",
+	  "tell each finding to who listens at this socket, as ncclinsp-finding.socket does",
+	  "none", false, FIELD(on_finding, CONFIG_FILE), NULL },
+	{ "probe", 0, "YES", set_probe,
+	  "yes, no, or the path of a Unix socket, of 107 bytes at most",
+	  "ask ncclinsp-probe who takes CPUs and who ends processes: yes, no or its socket", "no",
+	  false, FIELD(probe, CONFIG_TEXT), NULL },
 	{ "metrics-listen", 0, "ADDRESS:PORT", set_metrics_listen,
 	  "[ADDRESS]:PORT of a numeric address, or none",
 	  "serve /metrics there as well; without an address on loopback", "none", false,
@@ -538,6 +602,9 @@ static const struct config_row rows[] = {
 	  FIELD(log_level, CONFIG_LOG), NULL },
 	{ "foreground", 'f', NULL, set_foreground, NULL, "stay in the foreground, log to stderr",
 	  NULL, false, CONFIG_FLAG, 0, 0, NULL },
+	{ "while-locked", 0, "FILE", set_while_locked, "a path",
+	  "end when no process holds a lock (flock) on FILE any more", NULL, false,
+	  CONFIG_FLAG, 0, 0, NULL },
 	{ "check-config", 'C', NULL, set_check, NULL, "say whether the configuration is good",
 	  NULL, false, CONFIG_FLAG, 0, 0, NULL },
 	{ "print-config", 0, NULL, set_print, NULL, "print a configuration with all defaults",

@@ -19,13 +19,16 @@
 #include "reader/read/life.h"
 #include "util/cleanup.h"
 #include "util/list.h"
+#include "util/unknown.h"
 
 #define SLICE_NS	UINT64_C(20000000000)	/* this slice and the one before count */
+#define TAKERS		8	/* remembered of a slice; the rest is small */
 #define SEARCHES	3	/* through all threads of the process, then it is given up */
 
 struct cpuwait_slice {
 	uint64_t number;	/* now / SLICE_NS */
 	uint64_t watched_ns, wait_ns;
+	struct probe_taker taker[TAKERS];	/* had its CPU meanwhile; ns 0: unused */
 };
 
 struct thread {
@@ -133,33 +136,78 @@ static void search_threads(struct cpuwait *c, uint32_t *files)
 
 /* ---- counting ------------------------------------------------------------------- */
 
-static void thread_count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
+static struct cpuwait_slice *thread_slice(struct thread *t, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
 	struct cpuwait_slice *slice = &t->slice[number % 2];
 
 	if (slice->number != number)
 		*slice = (struct cpuwait_slice){ .number = number };
+	return slice;
+}
+
+static void thread_count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
+{
+	struct cpuwait_slice *slice = thread_slice(t, now_ns);
+
 	slice->watched_ns += watched_ns;
 	slice->wait_ns += wait_ns < watched_ns ? wait_ns : watched_ns;
 }
 
-/* A thread that was never scheduled does not exist: the kernel does not count (zeros). */
-static bool read_schedstat(const struct cpuwait *c, pid_t here, uint64_t *ran, uint64_t *wait)
+/*
+ * A full table has all lose as much as the least has (Misra and Gries): times are told
+ * too short rather than too long, and one that had more than 1 / (n + 1) of all is never lost.
+ */
+static void takers_add(struct probe_taker *at, uint32_t n, const struct probe_taker *more)
 {
-	char path[64], text[128];
+	struct probe_taker *least = at;
+	uint64_t lost_ns;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (at[i].ns && at[i].pid == more->pid) {
+			at[i].ns += more->ns;
+			return;
+		}
+		if (at[i].ns < least->ns)
+			least = &at[i];
+	}
+	lost_ns = least->ns < more->ns ? least->ns : more->ns;
+	for (uint32_t i = 0; lost_ns && i < n; i++)
+		at[i].ns -= lost_ns;
+	if (more->ns == lost_ns)
+		return;
+	*least = *more;
+	least->ns -= lost_ns;
+}
+
+void cpuwait_add(struct cpuwait *c, const struct probe_event *e, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct thread *t = &c->thread[i];
+
+		for (int k = 0; t->here == e->number && k < PROBE_TAKERS; k++)
+			if (e->taker[k].pid > 0 && e->taker[k].ns)
+				takers_add(thread_slice(t, now_ns)->taker, TAKERS, &e->taker[k]);
+	}
+}
+
+/* A thread that was never scheduled does not exist: the kernel does not count (zeros). */
+static bool read_schedstat(int dirfd, const char *path, uint64_t *ran, uint64_t *wait)
+{
+	char text[128];
 	uint64_t times;
 
-	snprintf(path, sizeof(path), "%d/schedstat", (int)here);
-	return proc_read(c->task, path, text, sizeof(text)) &&
+	return proc_read(dirfd, path, text, sizeof(text)) &&
 	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, ran, wait, &times) == 3 && times;
 }
 
 static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_ns)
 {
 	uint64_t ran, wait;
+	char path[64];
 
-	if (!read_schedstat(c, t->here, &ran, &wait)) {
+	snprintf(path, sizeof(path), "%d/schedstat", (int)t->here);
+	if (!read_schedstat(c->task, path, &ran, &wait)) {
 		t->gone = true;
 		return;
 	}
@@ -169,6 +217,15 @@ static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_
 	t->read_ns = now_ns;
 	t->ran_ns = ran;
 	t->wait_ns = wait;
+}
+
+uint64_t cpuwait_own_ns(const char *proc)
+{
+	uint64_t ran, wait;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/self/schedstat", proc);
+	return read_schedstat(AT_FDCWD, path, &ran, &wait) ? wait : UNKNOWN_U64;
 }
 
 void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
@@ -199,8 +256,31 @@ static struct cpuwait_slice thread_add_up(const struct thread *t, uint64_t now_n
 			continue;
 		sum.watched_ns += t->slice[i].watched_ns;
 		sum.wait_ns += t->slice[i].wait_ns;
+		for (int k = 0; k < TAKERS; k++)
+			if (t->slice[i].taker[k].ns)
+				takers_add(sum.taker, TAKERS, &t->slice[i].taker[k]);
 	}
 	return sum;
+}
+
+static struct probe_taker takers_largest(const struct probe_taker *at, uint32_t n)
+{
+	const struct probe_taker *most = at;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (at[i].ns > most->ns)
+			most = &at[i];
+	return most->ns ? *most : (struct probe_taker){ .pid = 0 };
+}
+
+uint32_t cpuwait_threads(const struct cpuwait *c, pid_t *tids, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; c && i < c->n && n < max; i++)
+		if (c->thread[i].here && !c->thread[i].gone)
+			tids[n++] = c->thread[i].here;
+	return n;
 }
 
 static double wait_share(uint64_t wait_ns, uint64_t watched_ns)
@@ -218,7 +298,8 @@ bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums 
 		    (sums->watched_ns && wait_share(sum.wait_ns, sum.watched_ns) <=
 					wait_share(sums->wait_ns, sums->watched_ns)))
 			continue;
-		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.wait_ns };
+		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.wait_ns,
+					       takers_largest(sum.taker, TAKERS) };
 	}
 	return sums->watched_ns;
 }

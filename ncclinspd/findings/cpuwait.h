@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "probe/wire.h"
+
 #define CPUWAIT_THREADS	16	/* watched in a process; more are not */
 
 struct cpuwait;
@@ -34,11 +36,21 @@ void cpuwait_free(struct cpuwait *c);
 void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
 		  uint32_t *files);
 
+/* The same of the daemon's own thread, so far; UNKNOWN_U64. */
+uint64_t cpuwait_own_ns(const char *proc);
+
+/* The watched threads, by their numbers here: so many of them. */
+uint32_t cpuwait_threads(const struct cpuwait *c, pid_t *tids, uint32_t max);
+
+/* A wait as the probe saw it (probelink.h); e->number is the thread's here. */
+void cpuwait_add(struct cpuwait *c, const struct probe_event *e, uint64_t now_ns);
+
 /* The thread that waited for the largest part of its time, in the last 20 to 40 s. */
 struct cpuwait_sums {
 	pid_t tid;		/* its number here */
 	uint64_t watched_ns;
 	uint64_t wait_ns;	/* the part of watched_ns when it was runnable and had no CPU */
+	struct probe_taker taker;	/* had its CPU for longest of that; pid 0: not known */
 };
 
 /* False: nothing is known.  `c` may be NULL. */

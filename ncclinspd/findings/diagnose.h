@@ -24,7 +24,9 @@
 struct accounts;
 struct diagnose;
 struct links;
+struct probelink;
 struct reconstruct;
+struct sensors;
 struct straggler;
 
 /* A finding began, changed its kind, verdict, severity or grade, or ended (until_ns). */
@@ -43,6 +45,7 @@ struct diagnose_config {
 	uint32_t findings;	/* kept at most; 0: 128 */
 	const char *state_dir;	/* the directory of the baselines; NULL: none is kept */
 	const struct accounts *accounts;	/* NULL: each uid is one */
+	bool ras;		/* NCCL's RAS is asked where this node does not show a cause */
 };
 
 /* Things that a bound keeps the daemon from watching. */
@@ -63,7 +66,7 @@ struct unwatched {
 
 /*
  * The input of the detectors, as in struct serve_source.  `changed`, `meanwhile`, `outputs`,
- * `unwatched` and `links` may be NULL.
+ * `unwatched`, `waited_ns` and `links` may be NULL.
  */
 struct diagnose_source {
 	void *arg;
@@ -74,9 +77,12 @@ struct diagnose_source {
 	void (*meanwhile)(void *arg);
 	size_t (*outputs)(void *arg, const struct writer_output **list);
 	size_t (*unwatched)(void *arg, const struct unwatched **list);
+	uint64_t (*waited_ns)(void *arg);	/* time that the daemon waited for a CPU so far */
 	struct reconstruct *reconstruct;
 	struct links *links;
 	const struct straggler *straggler;	/* NULL: nobody compares ranks */
+	struct sensors *sensors;	/* NULL: nothing is known about the machine */
+	const struct probelink *probe;	/* NULL: nothing more is known of how processes ended */
 };
 
 /* 0 or -ENOMEM. */

@@ -3,33 +3,50 @@
  * Processes that died: remembered as they end, since judge/ joins those that die one after
  * another.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "judge/died.h"
+#include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/findings/ending.h"
+#include "ncclinspd/findings/probelink.h"
 #include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
+#include "reader/read/life.h"
 #include "rows/rows.h"
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
+#define WAITED_NS	(60 * SECOND_NS)	/* for a parent to wait for its child */
+#define OOM_APART_NS	(10 * SECOND_NS)	/* between counts of those killed for memory */
+#define XID_BEFORE_NS	(60 * SECOND_NS)	/* an error of its GPU so long before ended it */
+#define XID_AFTER_NS	(5 * SECOND_NS)		/* ... or is reported so long after */
+#define OOM_COUNTS	4	/* a large process may take half a minute to die of it */
 
 /* One process, and the texts of its row. */
 struct died_process {
 	uint64_t key;		/* key of its finding; 0: unused */
 	uint64_t process_id;
 	struct death row;
+	bool has_pidfd;		/* how it ended is to be told yet, by `pidfd` */
+	int pidfd;
 	char waiting[128];
 	char comm_name[97];
 	char command[64];
 	char pci_bus_id[32];
+	struct probelink_end end;	/* what the probe has seen of it; zero: nothing */
 };
 
 struct died {
 	struct died_process processes[FINDING_RANKS];
 	uint32_t count;		/* deaths since the start; the ring holds the last */
 	uint64_t keys;
+	uint64_t oom[OOM_COUNTS];	/* ending_oom_kills(), a ring */
+	uint32_t ooms;			/* counts since the start */
+	uint64_t oom_ns;		/* when the newest was made */
 };
 
 /* The deaths of one finding, in the order in which they were seen. */
@@ -68,12 +85,80 @@ static uint64_t died_key(struct died *died, const struct death *row)
 	return ++died->keys;
 }
 
+static void oom_count(struct died *died, uint64_t now_ns)
+{
+	if (now_ns < died->oom_ns + OOM_APART_NS)
+		return;
+	died->oom[died->ooms++ % OOM_COUNTS] = ending_oom_kills(LIFE_PROC);
+	died->oom_ns = now_ns;
+}
+
+/* Those that were killed for memory since the oldest count. */
+static uint64_t oom_kills_of_late(const struct died *died)
+{
+	uint32_t oldest = died->ooms > OOM_COUNTS ? died->ooms - OOM_COUNTS : 0;
+	uint64_t before = died->oom[oldest % OOM_COUNTS], now = ending_oom_kills(LIFE_PROC);
+
+	return before != UNKNOWN_U64 && now != UNKNOWN_U64 ? now - before : UNKNOWN_U64;
+}
+
+static void process_close_ending(struct died_process *d)
+{
+	if (d->has_pidfd)
+		close(d->pidfd);
+	d->has_pidfd = false;
+}
+
+/* True: the kernel tells more than it did. */
+static bool process_read_ending(struct died_process *d)
+{
+	if (!d->has_pidfd || !ending_read(d->pidfd, &d->row.status))
+		return false;
+	process_close_ending(d);
+	return true;
+}
+
+/* True: the probe tells more than it did. */
+static bool process_ask_probe(const struct diagnose *dg, struct died_process *d)
+{
+	const struct probelink_end *end = probelink_end(diagnose_source(dg)->probe, d->process_id);
+
+	if (!end || (end->at_ns == d->end.at_ns && end->for_memory == d->end.for_memory))
+		return false;
+	d->end = *end;
+	d->row.sent = end->signal;
+	d->row.sender = end->sender;
+	d->row.sender_command = d->end.command;
+	d->row.for_memory = end->for_memory;
+	d->row.cgroup = d->end.cgroup;
+	return true;
+}
+
+static void process_keep_ending(struct died_process *d, const struct process *p)
+{
+	d->pidfd = p->has_pidfd ? fcntl(p->pidfd, F_DUPFD_CLOEXEC, 0) : -1;
+	d->has_pidfd = d->pidfd >= 0;
+	process_read_ending(d);
+}
+
+/* True: an error of its GPU is known that was not. */
+static bool process_find_xid(const struct diagnose *dg, struct died_process *d, uint64_t now_ns)
+{
+	uint64_t ended_ns = d->row.ended_ns;
+
+	return d->key && !d->row.xid.number && now_ns < ended_ns + XID_AFTER_NS &&
+	       around_find_xid(dg, d->pci_bus_id,
+			       ended_ns > XID_BEFORE_NS ? ended_ns - XID_BEFORE_NS : 0,
+			       d->row.who.pid, &d->row.xid);
+}
+
 static struct died_process *died_remember(struct diagnose *dg, struct died *died,
 					  struct process *p)
 {
 	const struct comm *comm = job_largest_comm(p);
 	struct death row = { .ended_ns = p->ended_ns, .user = p->uid,
-			     .who = diagnose_whom(dg, p, comm) };
+			     .who = diagnose_whom(dg, p, comm), .status = UNKNOWN_I32,
+			     .oom_kills = oom_kills_of_late(died) };
 	struct died_oldest oldest = { .row = &row };
 	struct died_process *d;
 
@@ -83,6 +168,7 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 	}
 	reconstruct_open(diagnose_source(dg)->reconstruct, p, died_take_oldest, &oldest);
 	d = &died->processes[died->count % ARRAY_LEN(died->processes)];
+	process_close_ending(d);
 	*d = (struct died_process){ .key = died_key(died, &row), .process_id = p->id, .row = row };
 	died->count++;
 	memcpy(d->command, p->command, sizeof(d->command));
@@ -92,6 +178,9 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 	if (row.who.pci_bus_id)
 		d->row.who.pci_bus_id = strcpy(d->pci_bus_id, row.who.pci_bus_id);
 	d->row.comm_name = d->comm_name;
+	process_keep_ending(d, p);
+	process_find_xid(dg, d, p->ended_ns);
+	process_ask_probe(dg, d);
 	return d;
 }
 
@@ -174,10 +263,46 @@ static void on_ended(struct diagnose *dg, void *state, struct process *p, uint64
 		died_report(dg, state, died_remember(dg, state, p), now_ns);
 }
 
+/* How they ended is known when their parents have waited for them. */
+static void died_look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	struct died *died = state;
+
+	oom_count(died, now_ns);
+	for (uint32_t i = 0; i < ARRAY_LEN(died->processes); i++) {
+		struct died_process *d = &died->processes[i];
+		bool more = d->key && process_ask_probe(dg, d);
+
+		more = process_find_xid(dg, d, now_ns) || more;
+		if (process_read_ending(d) || more)
+			died_report(dg, died, d, now_ns);
+		else if (d->has_pidfd && now_ns > d->row.ended_ns + WAITED_NS)
+			process_close_ending(d);
+	}
+}
+
+static int died_init(struct diagnose *dg, void *state)
+{
+	(void)dg;
+	oom_count(state, OOM_APART_NS);
+	return 0;
+}
+
+static void died_deinit(void *state)
+{
+	struct died *died = state;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(died->processes); i++)
+		process_close_ending(&died->processes[i]);
+}
+
 /* A death is news for as long as somebody may look for its cause. */
 const struct detector finding_died = {
 	.name = "died",
 	.state_bytes = sizeof(struct died),
 	.hold_ns = 600 * SECOND_NS,
+	.init = died_init,
+	.deinit = died_deinit,
 	.ended = on_ended,
+	.look = died_look,
 };

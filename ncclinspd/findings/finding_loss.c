@@ -30,10 +30,11 @@ struct losses {
 
 /* ---- counting --------------------------------------------------------------- */
 
-static struct loss_row loss_take(const struct process *p, uint64_t now_ns)
+static struct loss_row loss_take(const struct process *p, uint64_t waited_ns, uint64_t now_ns)
 {
 	return (struct loss_row){
 		.at_ns = now_ns, .records = p->records, .before = p->loss.before,
+		.waited_ns = waited_ns,
 #define X(NAME, name) .lost[LOSS_##NAME] = p->loss.name,
 		LOSS_CAUSES(X)
 #undef X
@@ -41,19 +42,19 @@ static struct loss_row loss_take(const struct process *p, uint64_t now_ns)
 }
 
 /* Losses of a process before we came to it are no news, except what we missed of it. */
-static struct loss_row first_of(const struct process *p, uint64_t now_ns)
+static struct loss_row first_of(const struct process *p, uint64_t waited_ns, uint64_t now_ns)
 {
-	struct loss_row first = loss_take(p, now_ns);
+	struct loss_row first = loss_take(p, waited_ns, now_ns);
 
 	if (timeline_mono(&p->clock, p->first_ticks) + YOUNG_NS > now_ns)
-		return (struct loss_row){ .at_ns = now_ns };
+		return (struct loss_row){ .at_ns = now_ns, .waited_ns = waited_ns };
 	first.before = 0;
 	return first;
 }
 
 /* NULL: no memory, the next look may have some. */
 static struct loss_watch *watch_of(struct losses *l, const struct process *p, size_t hint,
-				   uint64_t now_ns)
+				   uint64_t waited_ns, uint64_t now_ns)
 {
 	struct loss_watch *w;
 
@@ -66,7 +67,7 @@ static struct loss_watch *watch_of(struct losses *l, const struct process *p, si
 	if (!w)
 		return NULL;
 	*w = (struct loss_watch){ .process_id = p->id };
-	w->before = w->now = first_of(p, now_ns);
+	w->before = w->now = first_of(p, waited_ns, now_ns);
 	return w;
 }
 
@@ -124,9 +125,9 @@ static void loss_report(struct diagnose *dg, const struct process *p, const stru
 /* ---- the detector -------------------------------------------------------------- */
 
 static void loss_judge(struct diagnose *dg, const struct process *p, struct loss_watch *w,
-		       uint64_t now_ns)
+		       uint64_t waited_ns, uint64_t now_ns)
 {
-	const struct loss_row now = loss_take(p, now_ns);
+	const struct loss_row now = loss_take(p, waited_ns, now_ns);
 	const struct loss_growth l = loss_compare(&w->before, &now);
 
 	if (!l.all && !l.full)
@@ -147,12 +148,13 @@ static void loss_look(struct diagnose *dg, void *state, uint64_t now_ns)
 	const struct diagnose_source *source = diagnose_source(dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
+	uint64_t waited_ns = n && source->waited_ns ? source->waited_ns(source->arg) : UNKNOWN_U64;
 
 	for (size_t i = 0; i < n; i++) {
-		struct loss_watch *w = watch_of(state, list[i], i, now_ns);
+		struct loss_watch *w = watch_of(state, list[i], i, waited_ns, now_ns);
 
 		if (w)
-			loss_judge(dg, list[i], w, now_ns);
+			loss_judge(dg, list[i], w, waited_ns, now_ns);
 	}
 }
 

@@ -11,8 +11,10 @@
 
 #include "judge/starved.h"
 #include "ncclinspd/base/jobs.h"
+#include "ncclinspd/findings/cpulimit.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/read/life.h"
 #include "tables/keyed.h"
 #include "rows/rows.h"
 
@@ -44,6 +46,7 @@ struct process_sums {
 	struct starved_owner newest;	/* owner of the newest operation, late or not */
 	struct starved_owner last;	/* owner of the last that was too late */
 	struct starved_slice slice[2];
+	struct cpulimit limit;	/* looked at from the first that was too late on */
 };
 
 /* ---- counting --------------------------------------------------------------- */
@@ -152,6 +155,14 @@ double proxy_cpu_share(const struct process *process, uint64_t now_ns)
 	return cpu_share_of(process->cpuwait, now_ns, &sums);
 }
 
+/* The kernel counts all of the wait, the probe the longer ones of about the same time. */
+static double taker_share_of(const struct cpuwait_sums *sums)
+{
+	if (!sums->taker.pid || !sums->wait_ns)
+		return -1;
+	return sums->taker.ns < sums->wait_ns ? (double)sums->taker.ns / (double)sums->wait_ns : 1;
+}
+
 /* ---- the finding --------------------------------------------------------------- */
 
 /* All processes of this node; row[i] is of list[i]. */
@@ -210,6 +221,11 @@ static void starved_report(const struct starved_context *s, const struct starved
 	c.who.rank = owner->rank;
 	cpuwait_tell(process->cpuwait, s->now_ns, &cpu);
 	c.tid = cpu.tid;
+	c.taker = cpu.taker.pid;
+	c.taker_command = cpu.taker.command;
+	c.taker_share = taker_share_of(&cpu);
+	c.cgroup = *p->limit.dir ? p->limit.dir : NULL;
+	c.cpu_limit = p->limit.cpus;
 	if (f.has_comm_id)
 		starved_add_others(s, worst, &f);
 	if (owner->comm_name)
@@ -234,6 +250,10 @@ static void starved_make_rows(struct starved_context *s)
 		if (!row->sum.late)
 			p->since_ns = 0;
 		row->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &cpu);
+		if (starved_is_in_question(row))
+			cpulimit_look(&p->limit, LIFE_PROC, CPULIMIT_ROOT, s->list[i]->pid,
+				      s->now_ns);
+		row->throttled = cpulimit_throttled(&p->limit, s->now_ns);
 	}
 }
 

@@ -6,10 +6,14 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ncclinspd/findings/absence.h"
+#include "ncclinspd/findings/around.h"
+#include "ncclinspd/findings/ras.h"
 #include "ncclinspd/findings/stall.h"
+#include "reader/base/job.h"
 #include "reader/base/pool.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -17,6 +21,7 @@
 #define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
 #define SUSPECTED_NS	(5 * SECOND_NS)	/* in flight for so long, or for its limit if less */
 #define WATCHED_NS	(SECOND_NS * 3 / 10)	/* in flight for so long it is looked at closely */
+#define XID_BEFORE_NS	(5 * SECOND_NS)
 #define WATCHES		256
 #define ABSENCE_TIMES	3		/* the longest so far, for one to be critical ... */
 #define ABSENCE_CRITICAL_NS (60 * SECOND_NS)	/* ... and so long at least */
@@ -37,6 +42,7 @@ struct stalls {
 	struct paces paces;
 	struct absences absences;
 	struct stall_watch watches[WATCHES];
+	struct ras *ras;	/* NULL: NCCL's RAS is not asked */
 };
 
 static void stall_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
@@ -280,6 +286,52 @@ static void stall_measure_absence(const struct diagnose *dg, struct stalls *st, 
 		    LIMIT_ABSENCE);
 }
 
+/* ---- what RAS tells -------------------------------------------------------- */
+
+/* A later operation of the same ranks is another question. */
+static uint64_t stall_question_key(const struct stall *s)
+{
+	const struct hang_group *g = &s->c.hang->groups.at[s->c.verdict.comm];
+
+	return index_mix(stall_key(s->c.hang, s->c.verdict.comm), op_identity(g)) | 1;
+}
+
+static void stall_hear(struct stalls *st, struct stall *s)
+{
+	s->far = st->ras && hang_lies_afar(&s->c);
+	if (!s->far)
+		return;
+	s->c.afar = ras_told(st->ras, stall_question_key(s));
+	hang_hear(&s->c);
+}
+
+/* The ranks here that are in it; each process of the job was given the same address. */
+static void stall_ask(struct stalls *st, const struct stall *s)
+{
+	const struct hang *h = s->c.hang;
+	const struct hang_group *g = &h->groups.at[s->c.verdict.comm];
+	const struct hang_comm *comm = &h->comms[s->c.verdict.comm];
+	const struct hang_rank *first = &h->ranks.at[g->first];
+	const struct process *p = stuck_process(first);
+	struct ras_question q = {
+		.comm_id = first->id, .nranks = first->nranks, .uid = p->uid,
+		.port = ras_port(job_ras_address(p)),
+	};
+
+	if (!s->far || !first->has_id)
+		return;
+	snprintf(q.func, sizeof(q.func), "%s", g->op.func ?: "");
+	for (uint32_t i = 0; i < comm->n && q.nown < ARRAY_LEN(q.own); i++) {
+		const struct hang_rank *r = hang_rank_of(&s->c, comm->ranks[i].rank);
+
+		if (r && comm->ranks[i].posted && !comm->ranks[i].ended)
+			*array_must_add(q.own, &q.nown) = (struct afar_own){ r->rank, r->pid };
+	}
+	ras_ask(st->ras, stall_question_key(s), &q, h->now_ns);
+}
+
+/* ---- findings --------------------------------------------------------------- */
+
 /* The verdict, and how certain it is; false: there is nothing to say yet. */
 static bool stall_decide(const struct diagnose *dg, struct stalls *st, struct stall *s)
 {
@@ -290,6 +342,7 @@ static bool stall_decide(const struct diagnose *dg, struct stalls *st, struct st
 	bool moves;
 
 	hang_decide(&in, s->c.group, &s->c.verdict);
+	stall_hear(st, s);
 	w = stall_watch_group(st, s);
 	if (!w)
 		return false;
@@ -332,6 +385,21 @@ static bool stall_tell_died(struct diagnose *dg, const struct stall *s)
 	return told;
 }
 
+/* An error of a GPU is told if it came since shortly before the operation. */
+static void stall_find_xid(const struct diagnose *dg, struct stall *s)
+{
+	const struct hang_group *g = &s->c.hang->groups.at[s->c.verdict.comm];
+	uint64_t from_ns = g->op.enqueued_ns > XID_BEFORE_NS ?
+			   g->op.enqueued_ns - XID_BEFORE_NS : 0;
+
+	for (uint32_t i = g->first; g->has_op && !s->c.xid.number && i < g->first + g->n; i++) {
+		const struct hang_rank *r = &s->c.hang->ranks.at[i];
+
+		if (r->pci_bus_id && around_find_xid(dg, r->pci_bus_id, from_ns, 0, &s->c.xid))
+			s->c.xid_rank = r->rank;
+	}
+}
+
 static void stall_report(struct diagnose *dg, struct stall *s)
 {
 	struct finding f = {
@@ -345,6 +413,7 @@ static void stall_report(struct diagnose *dg, struct stall *s)
 	if (s->grade == FINDING_SUSPECTED)
 		f.due_ns = s->c.hang->now_ns + s->limit.ns - s->c.age_ns;
 	stall_about(&f, s->c.hang, s->c.verdict.comm);
+	stall_find_xid(dg, s);
 	stall_describe(s, &f);
 	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->c.hang->now_ns);
 }
@@ -366,13 +435,14 @@ static void stall_explain(struct stall *s, struct stall *stalls, uint32_t n)
 }
 
 /* A cause is told once, by the surest of those that wait because of it. */
-static void stall_tell(struct diagnose *dg, struct stall *s, bool *told)
+static void stall_tell(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
 {
 	if (told[s->c.verdict.comm])
 		return;
 	told[s->c.verdict.comm] = true;
 	for (uint32_t i = 0; i < s->c.verdict.ncircle; i++)
 		told[s->c.verdict.circle[i]] = true;
+	stall_ask(st, s);
 	if (!stall_tell_died(dg, s))
 		stall_report(dg, s);
 }
@@ -399,7 +469,7 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 	for (int grade = 0; r == 0 && grade < FINDING_GRADE_END; grade++)
 		for (uint32_t i = 0; i < n; i++)
 			if (stalls[i].grade == (enum finding_grade)grade && !stalls[i].explained)
-				stall_tell(dg, &stalls[i], told);
+				stall_tell(dg, st, &stalls[i], told);
 	free(stalls);
 	free(told);
 	return r;
@@ -428,7 +498,8 @@ static int stall_init(struct diagnose *dg, void *state)
 	const struct diagnose_times *times = &diagnose_settings(dg)->times;
 	struct stalls *st = state;
 
-	if (absences_init(&st->absences) < 0)
+	if (absences_init(&st->absences) < 0 ||
+	    (diagnose_settings(dg)->ras && ras_new(&st->ras) < 0))
 		return -ENOMEM;
 	return limits_new(&st->limits, times->stall_min_ns, times->stall_max_ns);
 }
@@ -437,6 +508,7 @@ static void stall_deinit(void *state)
 {
 	struct stalls *st = state;
 
+	ras_free(st->ras);
 	limits_free(st->limits);
 	paces_deinit(&st->paces);
 	absences_deinit(&st->absences);

@@ -4,6 +4,7 @@
 
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/base/jobs.h"
+#include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "judge/late.h"
 #include "reader/base/job.h"
@@ -16,6 +17,8 @@
 struct straggler_context {
 	struct diagnose *dg;
 	const struct straggler_case *c;
+	struct straggler_case told;	/* the same, with its GPU */
+	struct gpu_cause gpu;
 	const struct process *process;
 	const struct comm *comm;
 	uint64_t now_ns;
@@ -32,7 +35,7 @@ static bool is_of_a_rank(const struct straggler_case *c)
 
 static void set_text(struct finding *f, const struct straggler_context *s)
 {
-	struct late_case said = s->c->said;
+	struct late_case said = s->told.said;
 
 	said.comm_name = s->comm->name;
 	said.comm_id = s->comm->id;
@@ -53,6 +56,13 @@ static bool find_who(struct straggler_context *s)
 	return s->comm && !s->comm->finalize_ticks && s->process->state == PROCESS_LIVE;
 }
 
+static void straggler_add_gpu(struct straggler_context *s)
+{
+	s->told = *s->c;
+	if (is_of_a_rank(s->c) && around_find_gpu(s->dg, s->comm, s->now_ns, &s->gpu))
+		s->told.said.gpu = &s->gpu;
+}
+
 /* A process or communicator that has ended is not reported any more. */
 static void straggler_report(struct straggler_context *s)
 {
@@ -61,6 +71,7 @@ static void straggler_report(struct straggler_context *s)
 
 	if (!find_who(s))
 		return;
+	straggler_add_gpu(s);
 	f.grade = c->said.suspected_window_ns ? FINDING_SUSPECTED : FINDING_FOUND;
 	f.severity = is_of_a_rank(c) ? FINDING_WARNING : FINDING_INFO;
 	f.verdict = words_verdict(c->said.verdict)->name;
@@ -73,7 +84,7 @@ static void straggler_report(struct straggler_context *s)
 	if (is_of_a_rank(c))
 		finding_add_rank(&f, c->who.rank);
 	set_text(&f, s);
-	finding_set_evidence(&f, straggler_evidence_fields, c);
+	finding_set_evidence(&f, straggler_evidence_fields, &s->told);
 	diagnose_report(s->dg, &finding_straggler, c->key, &f, s->now_ns);
 }
 

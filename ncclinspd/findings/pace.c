@@ -9,15 +9,20 @@
 #include <string.h>
 
 #include "reader/base/pool.h"
+#include "util/list.h"
 
 #define STRETCHES	64	/* operations of another communicator may come that many late */
 #define STEP_NS		UINT64_C(10000000000)
+
+struct cover_stretch {
+	uint64_t from_ns, to_ns;
+};
 
 /* Time that is covered: stretches that do not touch each other, in order. */
 struct cover {
 	uint64_t from_ns;	/* what was before is not known any more */
 	uint32_t n;
-	struct { uint64_t from_ns, to_ns; } at[STRETCHES];
+	struct cover_stretch at[STRETCHES];
 };
 
 struct pace {
@@ -90,6 +95,10 @@ static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
 		from_ns = c->from_ns;
 	if (to_ns <= from_ns)
 		return 0;
+	if (!c->n || c->at[c->n - 1].to_ns < from_ns) {		/* behind all others, as most are */
+		*array_must_add(c->at, &c->n) = (struct cover_stretch){ from_ns, to_ns };
+		return to_ns - from_ns;
+	}
 	for (first = c->n; first && c->at[first - 1].to_ns >= from_ns;)
 		first--;
 	for (end = first; end < c->n && c->at[end].from_ns <= to_ns; end++)

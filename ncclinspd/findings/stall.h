@@ -21,6 +21,7 @@ struct stall {
 	enum finding_grade grade;	/* found: it is beyond its limit */
 	struct limit limit;
 	bool explained;			/* another one is its cause, and is told */
+	bool far;			/* NCCL's RAS may know the cause, and is asked */
 };
 
 /* Fill in verdict, ranks, text and evidence. */

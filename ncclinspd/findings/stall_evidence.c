@@ -53,7 +53,7 @@ struct stall_rank {
 	name_t func;
 };
 
-static field_put_fn stall_put_ranks;
+static field_put_fn stall_put_ranks, stall_put_far;
 
 #include "schema/stall_evidence.h"
 
@@ -70,6 +70,16 @@ static void stall_put_ranks(const struct rows_writer *w, struct json *j, const v
 		if (r.seen)
 			rows_put_object(w, j, stall_rank_fields, &r);
 	}
+	json_end(j, ']');
+}
+
+static void stall_put_far(const struct rows_writer *w, struct json *j, const void *row)
+{
+	const struct stall *s = row;
+
+	json_begin(j, '[');
+	for (uint32_t i = 0; hang_is_heard(&s->c) && i < s->c.afar->n && i < RANKS_TOLD; i++)
+		rows_put_object(w, j, stall_far_fields, &s->c.afar->ranks[i]);
 	json_end(j, ']');
 }
 

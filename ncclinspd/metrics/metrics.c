@@ -444,6 +444,8 @@ static void comm_put_info(struct metrics *m, uint32_t item, const struct process
 	row_put_number(row, 2, comm->has_id ? comm->nnodes : UNKNOWN_I32);
 	row_put_number(row, 3, job_world_rank(p, comm));
 	row_put_number(row, 4, p->pid);
+	row_put_fact(row, 5, comm->has_gpu ? comm->pci_bus_id : NULL);
+	row_put_number(row, 6, comm->has_gpu ? comm->gpu_index : UNKNOWN_I32);
 }
 
 /* Rows that are looked for are in use: none of these goes to make room for the next. */
@@ -503,10 +505,13 @@ static void add_gauge(double *gauge, double value)
 	*gauge = (isnan(*gauge) ? 0 : *gauge) + value;
 }
 
+/* Places in info[] of what ncclinsp_inflight_oldest_seconds tells. */
+enum { OLDEST_OP = 7, OLDEST_STATE, OLDEST_PEER, OLDEST_SEQ };
+
 static void oldest_put_none(struct metrics_row *row)
 {
 	row->v[RANK_OLDEST] = 0;
-	for (int i = 5; i < METRICS_INFOS; i++)
+	for (int i = OLDEST_OP; i < METRICS_INFOS; i++)
 		row_put_fact(row, i, NULL);
 }
 
@@ -678,9 +683,9 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 	row_put_fact(row, 2, job_scheduler(p));
 	row_put_fact(row, 3, job_namespace(p));
 	row_put_fact(row, 4, job_pod(p));
-	row_put_fact(row, 5, p->container);
-	row_put_fact(row, 6, p->command);
-	row_put_number(row, 7, p->pid);
+	row_put_fact(row, OLDEST_OP, p->container);
+	row_put_fact(row, OLDEST_STATE, p->command);
+	row_put_number(row, OLDEST_PEER, p->pid);
 	if (p->steering.known && m->source.steer)
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
@@ -774,12 +779,13 @@ static void oldest_put_facts(struct metrics_row *row, const struct op *op, doubl
 {
 	bool told = age_s >= TOLD_S;
 
-	row_put_fact(row, 5, told ? op->func : NULL);
-	row_put_fact(row, 6, told ? inflight_op_state(inflight_state_of(op)) : NULL);
-	row_put_number(row, 7, told ? op->peer : UNKNOWN_I32);
-	row_put_fact(row, 8, NULL);
+	row_put_fact(row, OLDEST_OP, told ? op->func : NULL);
+	row_put_fact(row, OLDEST_STATE, told ? inflight_op_state(inflight_state_of(op)) : NULL);
+	row_put_number(row, OLDEST_PEER, told ? op->peer : UNKNOWN_I32);
+	row_put_fact(row, OLDEST_SEQ, NULL);
 	if (told && op->seq != UNKNOWN_U64)
-		snprintf(row->info[8], sizeof(row->info[8]), "%" PRIu64, op->seq);
+		snprintf(row->info[OLDEST_SEQ], sizeof(row->info[OLDEST_SEQ]), "%" PRIu64,
+			 op->seq);
 }
 
 static bool see_age(const struct op *op, void *arg)

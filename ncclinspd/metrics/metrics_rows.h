@@ -122,7 +122,7 @@ struct metrics_lately {
 	} of[2];		/* bandwidths as they were; those of ranks that waited for nobody */
 };
 
-#define METRICS_INFOS	9
+#define METRICS_INFOS	11
 struct metrics_row {
 	struct keyed_head head;
 	struct metrics_labels labels;

@@ -58,6 +58,7 @@ static const struct route {
 	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,
 	  .params = PARAM_BIT(ACTIVE) | PARAM_BIT(GRADE) },
 	{ "/v1/clocks", .fill = serve_clocks },
+	{ "/v1/machine", .fill = serve_machine },
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES,
 	  .params = PARAM_BIT(KINDS) | PARAM_BIT(PID) },
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = "PUT" },
@@ -261,7 +262,6 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	s->writer.real_offset_ns = config->started_real_ns - config->started_mono_ns;
 	snprintf(s->host, sizeof(s->host), "%s", config->host);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", config->boot_id ? config->boot_id : "");
-	snprintf(s->loop, sizeof(s->loop), "%s", config->loop);
 	if (!s->config.request_ns)
 		s->config.request_ns = REQUEST_NS;
 	if (!s->config.connections)

@@ -26,6 +26,7 @@ struct containers_stats;
 struct diagnose;
 struct exemplar;
 struct exemplars;
+struct probelink;
 struct finding;
 struct json;
 struct links;
@@ -35,6 +36,7 @@ struct names;
 struct oplog;
 struct memory;
 struct reconstruct;
+struct sensors;
 struct serve;
 struct steer;
 struct straggler;
@@ -44,7 +46,6 @@ struct serve_config {
 	int listen_fd;		/* bound, listening, non-blocking; the server's from then on */
 	const char *host;	/* the texts are copied */
 	const char *boot_id;	/* NULL: not readable */
-	const char *loop;	/* "io_uring" or "epoll" */
 	const char *group;	/* the group whose members see everything; NULL: "ncclinsp" */
 	/*
 	 * Serve /metrics of everything, and nothing else: over TCP nobody knows who asks.
@@ -80,7 +81,7 @@ struct serve_exporter {
 	int error;		/* a negative errno: why it does not work; 0: it does */
 };
 
-#define SERVE_EXPORTERS 8
+#define SERVE_EXPORTERS 9
 
 /*
  * The source of the answers.  The pointers hold for the server's life; what
@@ -138,6 +139,7 @@ struct serve_source {
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;	/* NULL: no ranks are compared */
 	const struct straggler *straggler;	/* NULL: nor is waiting added up */
+	struct sensors *sensors;	/* NULL: nothing is known about the machine */
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 	struct links *links;
@@ -147,6 +149,7 @@ struct serve_source {
 	struct diagnose *diagnose;
 	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */
+	const struct probelink *probe;	/* NULL: none is asked */
 	const struct config *config;	/* NULL: nothing is configured */
 	const struct config_reading *reading;	/* the last reading of its file */
 };

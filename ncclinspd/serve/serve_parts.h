@@ -16,9 +16,13 @@ extern const struct field op_fields[];
 extern const struct field lately_fields[];	/* of struct straggler_lately */
 extern const struct field finding_line_fields[];	/* of a stream: `kind` is `finding` */
 extern const struct field transfer_fields[];
+extern const struct field machine_source_fields[];	/* of struct sensors_source */
 
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
 field_put_fn serve_put_container;
+
+/* A FIELD_PUT of any row: the sources of what is known about the machine. */
+field_put_fn serve_put_sources;
 
 /* The most that watching costs any process; < 0: not known. */
 double serve_overhead_share(const struct request *r);

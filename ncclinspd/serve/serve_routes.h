@@ -42,6 +42,7 @@ void serve_comms(struct request *r, struct json *j);
 void serve_inflight(struct request *r, struct json *j);
 void serve_findings(struct request *r, struct json *j);
 void serve_clocks(struct request *r, struct json *j);
+void serve_machine(struct request *r, struct json *j);
 void serve_exemplars(struct request *r, struct json *j);
 void serve_level(struct request *r, struct json *j);
 void serve_overhead(struct request *r, struct json *j);

@@ -8,6 +8,7 @@
 
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/find/containers.h"
+#include "ncclinspd/findings/probelink.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/steer.h"
@@ -108,6 +109,7 @@ struct status_row {
 	const struct links_stats *links;
 	const struct exemplars_stats *exemplars;
 	const struct memory *memory;
+	const struct probelink_stats *probe;
 	const struct containers_stats *containers;
 	struct unwatched_row unwatched;
 	const struct control *control;
@@ -184,6 +186,8 @@ static void fill_stages(const struct serve_source *source, struct status_row *ro
 		exemplars_read_stats(source->exemplars, &copies->exemplars);
 		row->exemplars = &copies->exemplars;
 	}
+	if (source->probe)
+		row->probe = probelink_stats(source->probe);
 	if (source->containers) {
 		source->containers(source->arg, &copies->containers);
 		row->containers = &copies->containers;
@@ -198,7 +202,7 @@ void serve_status(struct request *r, struct json *j)
 		.version = NCCLINSP_VERSION,
 		.host = s->host,
 		.boot_id = *s->boot_id ? s->boot_id : NULL,
-		.loop = s->loop,
+		.loop = "epoll",	/* there were two once; fields stay */
 		.uptime_ns = s->now_ns - s->config.started_mono_ns,
 		.started_ns = s->config.started_mono_ns,
 		.cpu_ns = status_cpu_ns(),

@@ -36,7 +36,6 @@ struct serve {
 	struct serve_source source;
 	char host[256];
 	char boot_id[40];
-	char loop[16];
 	int fd;			/* an epoll set: config.listen_fd and the clients */
 	bool listening;		/* false: nothing to make a connection of */
 	uint64_t listen_again_ns;

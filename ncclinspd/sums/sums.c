@@ -5,6 +5,8 @@
  */
 #include "ncclinspd/sums/sums.h"
 
+#include "util/list.h"
+
 /* One part of a histogram: cells touch few, so they own only those. */
 struct chunk {
 	uint32_t next;		/* plus one; 0: the last */
@@ -72,6 +74,38 @@ static void sample_take_fused(struct sample *sample, const struct op *op)
 	sample->busbw_gbs = op->batch_busbw_gbs;
 }
 
+static void sample_add_up(struct sample *sample)
+{
+	const struct op *op = sample->op;
+	struct sums *one = &sample->one;
+
+	one->ops = 1;
+	one->fused = op_is_fused(op);
+	one->derived = op->parts > 0;
+	one->kernel_ops = op_may_be_timed(op);
+	one->timed_ops = sample->timed;
+	if (op->bytes != UNKNOWN_U64) {
+		one->sized_ops = 1;
+		one->bytes = op->bytes;
+	}
+	if (sample->ns != UNKNOWN_U64 && sample->bytes != UNKNOWN_U64) {
+		one->timed_bytes = sample->bytes;
+		one->timed_ns = sample->ns;
+	}
+	if (sample->busbw_gbs >= 0) {
+		one->busbw_ns = sample->busbw_gbs * (double)sample->ns;
+		one->bus_timed_ns = sample->ns;
+	}
+	if (op->busbw_waitfree_gbs > 0) {
+		one->waitfree_busbw_ns = op->busbw_waitfree_gbs * (double)op->waitfree_ns;
+		one->waitfree_ns = op->waitfree_ns;
+	}
+	if (op->local_ranks && sample->ns != UNKNOWN_U64) {
+		one->compared_ns = sample->ns;
+		one->wait_ns = sample->ns - op->waitfree_ns;
+	}
+}
+
 void sample_init(struct sample *sample, const struct op *op)
 {
 	*sample = (struct sample){
@@ -91,9 +125,13 @@ void sample_init(struct sample *sample, const struct op *op)
 		sample_take_alone(sample, op);
 	if (sample->busbw_gbs >= 0 && sample->busbw_gbs <= 1e9)
 		sample->value[VALUE_BUSBW] = (uint64_t)(sample->busbw_gbs * 1e6);
-	for (int v = 0; v < VALUE_END; v++)
-		if (sample->value[v] != UNKNOWN_U64)
-			sample->bucket[v] = histogram_bucket(sample->value[v]);
+	for (int v = 0; v < VALUE_END; v++) {
+		if (sample->value[v] == UNKNOWN_U64)
+			continue;
+		sample->bucket[v] = histogram_bucket(sample->value[v]);
+		*array_must_add(sample->known, &sample->nknown) = (enum aggregate_value)v;
+	}
+	sample_add_up(sample);
 }
 
 /* False: its histogram has no room. */
@@ -101,8 +139,6 @@ static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t val
 {
 	struct chunk *chunk;
 
-	if (value == UNKNOWN_U64)
-		return true;
 	if (!sums->n || value < sums->min)
 		sums->min = value;
 	if (value > sums->max)
@@ -115,39 +151,31 @@ static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t val
 	return chunk;
 }
 
+static void sums_add_plain(struct sums *to, const struct sums *from)
+{
+	sums_merge_counts(to, from);
+	to->timed_ops += from->timed_ops;
+	to->timed_bytes += from->timed_bytes;
+	to->timed_ns += from->timed_ns;
+	to->busbw_ns += from->busbw_ns;
+	to->bus_timed_ns += from->bus_timed_ns;
+	to->waitfree_busbw_ns += from->waitfree_busbw_ns;
+	to->waitfree_ns += from->waitfree_ns;
+	to->compared_ns += from->compared_ns;
+	to->wait_ns += from->wait_ns;
+}
+
 uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *sample)
 {
-	const struct op *op = sample->op;
 	uint32_t unbinned = 0;
 
-	sums->ops++;
-	sums->fused += op_is_fused(op);
-	sums->derived += op->parts > 0;
-	sums->kernel_ops += op_may_be_timed(op);
-	sums->timed_ops += sample->timed;
-	if (op->bytes != UNKNOWN_U64) {
-		sums->sized_ops++;
-		sums->bytes += op->bytes;
-	}
-	if (sample->ns != UNKNOWN_U64 && sample->bytes != UNKNOWN_U64) {
-		sums->timed_bytes += sample->bytes;
-		sums->timed_ns += sample->ns;
-	}
-	if (sample->busbw_gbs >= 0) {
-		sums->busbw_ns += sample->busbw_gbs * (double)sample->ns;
-		sums->bus_timed_ns += sample->ns;
-	}
-	if (op->busbw_waitfree_gbs > 0) {
-		sums->waitfree_busbw_ns += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
-		sums->waitfree_ns += op->waitfree_ns;
-	}
-	if (op->local_ranks && sample->ns != UNKNOWN_U64) {
-		sums->compared_ns += sample->ns;
-		sums->wait_ns += sample->ns - op->waitfree_ns;
-	}
-	for (int v = 0; v < VALUE_END; v++)
+	sums_add_plain(sums, &sample->one);
+	for (uint32_t i = 0; i < sample->nknown; i++) {
+		enum aggregate_value v = sample->known[i];
+
 		unbinned += !value_add(&sums->value[v], chunks, sample->value[v],
 				       sample->bucket[v]);
+	}
 	return unbinned;
 }
 
@@ -188,16 +216,7 @@ void sums_merge_counts(struct sums *to, const struct sums *from)
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
 		const struct pool *chunks)
 {
-	sums_merge_counts(to, from);
-	to->timed_ops += from->timed_ops;
-	to->timed_bytes += from->timed_bytes;
-	to->timed_ns += from->timed_ns;
-	to->busbw_ns += from->busbw_ns;
-	to->bus_timed_ns += from->bus_timed_ns;
-	to->waitfree_busbw_ns += from->waitfree_busbw_ns;
-	to->waitfree_ns += from->waitfree_ns;
-	to->compared_ns += from->compared_ns;
-	to->wait_ns += from->wait_ns;
+	sums_add_plain(to, from);
 	for (int v = 0; v < VALUE_END; v++)
 		value_merge(&to->value[v], &h[v], &from->value[v], chunks);
 }

@@ -52,6 +52,9 @@ struct sample {
 	double busbw_gbs;		/* over `ns`; < 0: not known */
 	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
 	uint32_t bucket[VALUE_END];
+	uint32_t nknown;		/* values that are known ... */
+	enum aggregate_value known[VALUE_END];	/* ... and which */
+	struct sums one;		/* the sums of this operation alone, but for its values */
 };
 
 /* 0 or -ENOMEM. */

@@ -7,6 +7,7 @@
  */
 #include "reader/base/job.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -28,7 +29,7 @@ static const char *const scheduler_names[][2] = {
 
 static const char *const job_ids[] = {
 	"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "RAY_JOB_ID", "JOB_NAME",
-	"TORCHELASTIC_RUN_ID", "POD_NAME", "PMIX_NAMESPACE", NULL,
+	"TORCHELASTIC_RUN_ID", "POD_NAME", "PMIX_NAMESPACE", "NCCLINSP_RUN", NULL,
 };
 
 static const char *const ranks[] = {
@@ -48,21 +49,29 @@ static const char *const world_sizes[] = {
 	"JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE", "SLURM_NTASKS", NULL,
 };
 
+const char *job_next_variable(const struct process *p, uint32_t *at)
+{
+	uint32_t end = p->env_bytes < sizeof(p->env) ? p->env_bytes : sizeof(p->env);
+	const char *pair = p->env + *at;
+	size_t length = *at < end ? strnlen(pair, end - *at) : 0;
+
+	if (*at >= end || length == end - *at)
+		return NULL;	/* not terminated */
+	*at += (uint32_t)length + 1;
+	return pair;
+}
+
 static const char *env_get(const struct process *p, const char *name)
 {
 	size_t bytes = strlen(name);
-	uint32_t end = p->env_bytes < sizeof(p->env) ? p->env_bytes : sizeof(p->env);
+	const char *pair;
+	uint32_t at = 0;
 
-	for (uint32_t at = 0; at < end;) {
-		const char *pair = p->env + at;
-		size_t length = strnlen(pair, end - at);
-
-		if (length == end - at)
-			return NULL;	/* not terminated */
-		if (length > bytes && pair[bytes] == '=' && !memcmp(pair, name, bytes))
+	if (!p)
+		return getenv(name);
+	while ((pair = job_next_variable(p, &at)))
+		if (!strncmp(pair, name, bytes) && pair[bytes] == '=')
 			return pair + bytes + 1;
-		at += (uint32_t)length + 1;
-	}
 	return NULL;
 }
 
@@ -132,6 +141,11 @@ const char *job_namespace(const struct process *p)
 	static const char *const names[] = { "POD_NAMESPACE", NULL };
 
 	return env_first(p, names);
+}
+
+const char *job_ras_address(const struct process *p)
+{
+	return env_get(p, "NCCL_RAS_ADDR");
 }
 
 int32_t job_number(const char *text)

@@ -10,13 +10,17 @@
 #include "reader/base/model.h"
 
 const char *job_scheduler(const struct process *p);	/* "slurm" and so on: which one */
-const char *job_id(const struct process *p);
+const char *job_id(const struct process *p);		/* NULL: of this process itself */
 const char *job_name(const struct process *p);	/* the same for the next such job, else NULL */
 const char *job_rank(const struct process *p);
-const char *job_local_rank(const struct process *p);
+const char *job_local_rank(const struct process *p);	/* the same */
 const char *job_world_size(const struct process *p);
 const char *job_pod(const struct process *p);	/* name of the Kubernetes pod */
 const char *job_namespace(const struct process *p);	/* namespace of that pod */
+const char *job_ras_address(const struct process *p);	/* NCCL's RAS; NULL: as usual */
+
+/* The "NAME=VALUE" at *at, which begins at 0 and moves on; NULL: there are no more. */
+const char *job_next_variable(const struct process *p, uint32_t *at);
 
 /* The number that such a text is; UNKNOWN_I32: none. */
 int32_t job_number(const char *text);

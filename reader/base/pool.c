@@ -15,8 +15,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "nci/token.h"
-
 #define LARGE_BYTES	(128 << 10)	/* size where glibc begins; set, it does not move */
 #define FIRST_PLACES	64		/* places of a new index */
 
@@ -108,45 +106,17 @@ size_t pool_trim(struct pool *pool)
 	return bytes;
 }
 
-#define LINE_BYTES	64
-#define LINE_PLACES	(LINE_BYTES / sizeof(struct index_place))
-#define NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
-#define NEAR_MASK	(LINE_PLACES - 1)
-
-static uint32_t index_home(const struct index *index, uint64_t key)
-{
-	uint64_t near = key >> NEAR_SHIFT & NEAR_MASK;
-	uint64_t h = (key ^ near << NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
-
-	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)NEAR_MASK) | (uint32_t)near;
-}
-
-uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
-{
-	const char *at = words;
-	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
-
-	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
-		uint64_t word;
-
-		memcpy(&word, at, sizeof(word));
-		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
-		h ^= h >> 32;
-	}
-	return h;
-}
 
 /* Makes so many places, all empty. */
 static int index_make_places(struct index *index, uint32_t places)
 {
-	void *memory = calloc(places + LINE_PLACES, sizeof(*index->places));
+	void *memory = calloc(places + INDEX_LINE_PLACES, sizeof(*index->places));
 
 	if (!memory)
 		return -ENOMEM;
 	index->memory = memory;
-	index->places = (void *)(((uintptr_t)memory + LINE_BYTES - 1) &
-				 ~(uintptr_t)(LINE_BYTES - 1));
+	index->places = (void *)(((uintptr_t)memory + INDEX_LINE_BYTES - 1) &
+				 ~(uintptr_t)(INDEX_LINE_BYTES - 1));
 	index->mask = places - 1;
 	index->used = 0;
 	return 0;
@@ -181,21 +151,6 @@ void index_clear(struct index *index)
 {
 	memset(index->places, 0, (index->mask + 1) * sizeof(*index->places));
 	index->used = 0;
-}
-
-/* The place of the key, or the empty place where it would go. */
-static struct index_place *index_find_place(const struct index *index, uint64_t key)
-{
-	uint32_t i = index_home(index, key);
-
-	while (index->places[i].value && index->places[i].key != key)
-		i = (i + 1) & index->mask;
-	return &index->places[i];
-}
-
-uint32_t index_find(const struct index *index, uint64_t key)
-{
-	return index_find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
 }
 
 static bool index_grow(struct index *index)

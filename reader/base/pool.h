@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "nci/token.h"
 
 #define POOL_NONE	UINT32_MAX
 
@@ -96,7 +99,20 @@ struct index {
 };
 
 /* A key out of whole 64-bit words; two of them may have the same. */
-uint64_t index_hash(uint64_t seed, const void *words, size_t bytes);
+static inline uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
+{
+	const char *at = words;
+	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
+
+	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
+		h ^= h >> 32;
+	}
+	return h;
+}
 
 /* The same for one word more. */
 static inline uint64_t index_mix(uint64_t key, uint64_t word)
@@ -110,8 +126,35 @@ void index_deinit(struct index *index);
 size_t index_bytes(const struct index *index);	/* when it is full */
 void index_clear(struct index *index);
 
+#define INDEX_LINE_BYTES	64
+#define INDEX_LINE_PLACES	(INDEX_LINE_BYTES / sizeof(struct index_place))
+#define INDEX_NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
+#define INDEX_NEAR_MASK		(INDEX_LINE_PLACES - 1)
+
+static inline uint32_t index_home(const struct index *index, uint64_t key)
+{
+	uint64_t near = key >> INDEX_NEAR_SHIFT & INDEX_NEAR_MASK;
+	uint64_t h = (key ^ near << INDEX_NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)INDEX_NEAR_MASK) | (uint32_t)near;
+}
+
+/* The place of the key, or the empty place where it would go. */
+static inline struct index_place *index_find_place(const struct index *index, uint64_t key)
+{
+	uint32_t i = index_home(index, key);
+
+	while (index->places[i].value && index->places[i].key != key)
+		i = (i + 1) & index->mask;
+	return &index->places[i];
+}
+
 /* The value, or POOL_NONE. */
-uint32_t index_find(const struct index *index, uint64_t key);
+static inline uint32_t index_find(const struct index *index, uint64_t key)
+{
+	return index_find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
+}
 
 /* Set or replace a key's value (not POOL_NONE).  False: full, or no memory; nothing changed. */
 bool index_set(struct index *index, uint64_t key, uint32_t value);

@@ -29,7 +29,7 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
 	op->phase = phase_at(r->process, op->enqueued_ns);
 	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
-	ops_bandwidth(op);
+	ops_bandwidth_by(ops_word(&r->words, op->func)->facts, op);
 	rc->stats.finished++;
 	rc->stats.unbatched += op->fused == OP_FUSED;
 	rc->done(op, now_ns, rc->arg);
@@ -42,6 +42,15 @@ void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64
 	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
 	join_group_part(rc, r, o, now_ns);
 	recon_drop_op(r, item);
+}
+
+/*
+ * Its kernel has run, so that what the communicator was given before it is over: told by the
+ * kernel itself, or by a collective's transfers, which end with what their kernel took or gave.
+ */
+static bool op_has_run(const struct op *op)
+{
+	return op->kernel_stopped || (!op->is_p2p && op->proxy_stop_ticks);
 }
 
 void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
@@ -57,7 +66,7 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
 		join_judge_stamps(rc, r, o);
 	if (rcomm) {
 		rcomm->progress.in_flight--;
-		if (complete && op->kernel_stopped && op->start_ticks > rcomm->newest_done)
+		if (complete && op_has_run(op) && op->start_ticks > rcomm->newest_done)
 			rcomm->newest_done = op->start_ticks;
 	}
 	if (join_plan_hold(rc, r, item, now_ns))
@@ -144,7 +153,7 @@ static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, ui
 	const struct comm *comm = process_comm(r->process, index);
 	struct recon_comm *rcomm = recon_comm(r, index);
 
-	if (rcomm && !rcomm->name)
+	if (rcomm && !rcomm->name && *comm->name)
 		rcomm->name = names_intern(rc->names, r->process->account, comm->name,
 					   sizeof(comm->name));
 	return rcomm;
@@ -193,16 +202,16 @@ static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash
  * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
  * application passed.
  */
-static void op_fill_size(struct op *op, uint64_t count, name_t datatype)
+static void op_fill_size(struct recon *r, struct op *op, uint64_t count, uint16_t datatype)
 {
-	const struct op_facts *facts = ops_facts(op->func);
-	uint32_t type_bytes = ops_datatype_bytes(datatype);
+	const struct op_facts *facts = ops_word(&r->words, op->func)->facts;
+	const struct ops_word *type = ops_word(&r->words, process_name(r->process, datatype));
 
-	op->bytes = ops_size(facts, count, type_bytes, op->nranks);
-	if (facts && facts->as_bytes && type_bytes == 1)
+	op->bytes = ops_size(facts, count, type->type_bytes, op->nranks);
+	if (facts && facts->as_bytes && type->type_bytes == 1)
 		return;		/* turned into bytes: the count could be anything's */
 	op->count = count;
-	op->datatype = ops_known_type(datatype);
+	op->datatype = ops_known_type(type);
 }
 
 /* ---- heads --------------------------------------------------------------- */
@@ -323,7 +332,7 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 }
 
 /* The fields that one type of head has beyond those that all heads have. */
-typedef void fill_fn(const struct recon *r, const struct event *ev, struct op *op);
+typedef void fill_fn(struct recon *r, const struct event *ev, struct op *op);
 
 static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		    uint64_t now_ns, fill_fn *fill)
@@ -337,7 +346,7 @@ static void on_head(struct reconstruct *rc, struct recon *r, const struct event 
 	head_is_filled(rc, r, item, now_ns);
 }
 
-static void op_fill_coll(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_coll(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_coll *c = EVENT(ev, coll);
 
@@ -349,13 +358,13 @@ static void op_fill_coll(const struct recon *r, const struct event *ev, struct o
 	op->tag = c->tag;
 	op->group = c->group;
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
-	op->root = ops_root(op->func, c->root);
+	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
 	fill_comm_from_event(op, c->rank, c->comm_hash,
 			     process_comm(r->process, ev->rec->comm));
-	op_fill_size(op, c->count, process_name(r->process, c->datatype));
+	op_fill_size(r, op, c->count, c->datatype);
 }
 
-static void op_fill_p2p(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_p2p(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_p2p *c = EVENT(ev, p2p);
 
@@ -367,19 +376,19 @@ static void op_fill_p2p(const struct recon *r, const struct event *ev, struct op
 	op->group = c->group;
 	fill_comm_from_event(op, c->rank, c->comm_hash,
 			     process_comm(r->process, ev->rec->comm));
-	op_fill_size(op, c->count, process_name(r->process, c->datatype));
+	op_fill_size(r, op, c->count, c->datatype);
 }
 
 /* Its sequence number counts synchronisations, so it has none of its own. */
-static void op_fill_ce_coll(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_ce_coll(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
 
 	op->is_ce = true;
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
-	op->root = ops_root(op->func, c->root);
-	op_fill_size(op, c->count, process_name(r->process, c->datatype));
+	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
+	op_fill_size(r, op, c->count, c->datatype);
 }
 
 static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,

@@ -17,13 +17,16 @@
 #define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
 #define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 
-static void fill_from_api(struct op *op, const struct api_call *api)
+static void fill_from_api(struct recon *r, struct op *op, const struct api_call *api)
 {
-	uint64_t bytes = ops_size(ops_facts(op->func), api->count,
-				  ops_datatype_bytes(api->datatype), op->nranks);
+	const struct ops_word *type = ops_word(&r->words, api->datatype);
+	name_t datatype = ops_known_type(type);
+	uint32_t type_bytes = type->type_bytes;
+	uint64_t bytes = ops_size(ops_word(&r->words, op->func)->facts, api->count, type_bytes,
+				  op->nranks);
 
 	op->count = api->count;
-	op->datatype = ops_known_type(api->datatype);
+	op->datatype = datatype;
 	if (bytes != UNKNOWN_U64)
 		op->bytes = bytes;
 	op->has_graph = true;
@@ -41,11 +44,11 @@ void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_
 	op->api_only = true;
 	op->is_p2p = api->is_p2p;
 	op->func = api->func;
-	op->root = ops_root(api->func, api->root);
+	op->root = ops_root(ops_word(&r->words, api->func)->facts, api->root);
 	op->tag = api->tag;
 	op->start_ticks = api->start_ticks;
 	op->stop_ticks = api->stop_ticks;
-	fill_from_api(op, api);
+	fill_from_api(r, op, api);
 }
 
 /* Hand on an operation that only its API call tells of, and drop it. */
@@ -82,7 +85,7 @@ bool join_api(struct recon *r, struct open_op *o)
 	if (recon_find(r, o->api_token, &item) != RECON_API)
 		return false;
 	api = recon_api(r, item);
-	fill_from_api(&o->op, api);
+	fill_from_api(r, &o->op, api);
 	join_group_claim(r, o, api);
 	note_thread(r, o->op.token, api);
 	if (api->graph) {
@@ -177,6 +180,7 @@ static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 	struct recon_comm *rcomm = recon_comm(r, c->comm);
 	const struct comm *comm = process_comm(r->process, c->comm);
 	uint64_t posted_ns = timeline_mono(&r->process->clock, c->start);
+	const struct ops_word *func = ops_word(&r->words, process_name(r->process, c->func));
 	struct comm_progress *progress;
 
 	if (!rcomm || !comm)
@@ -190,14 +194,14 @@ static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 			       r->process->first_seen_ns);
 	progress->calls++;
 	call_add(progress, &(struct called){
-		.start_ns = posted_ns, .func = process_name(r->process, c->func),
+		.start_ns = posted_ns, .func = func->name,
 		.datatype = process_name(r->process, c->datatype), .count = c->count,
-		.root = ops_root(process_name(r->process, c->func), c->root),
+		.root = ops_root(func->facts, c->root),
 	});
 	progress->tag = tag;
 	if (posted_ns > progress->last_op_ns) {
 		progress->last_op_ns = posted_ns;
-		progress->last_func = process_name(r->process, c->func);
+		progress->last_func = func->name;
 		progress->last_func_seq = UNKNOWN_U64;
 		progress->last_unwatched = true;
 	}
@@ -271,7 +275,8 @@ static bool call_was_single(const struct recon *r, const struct api_call *api)
 }
 
 /*
- * It will hardly become more than a call: it was made alone, or its communicator has
+ * It will hardly become more than a call: it was made alone, and its communicator does not
+ * launch for the first time, which a nonblocking one does late; or its communicator has
  * launched something since, or was called again much later, which it is not before its
  * first launch.
  */
@@ -281,7 +286,7 @@ static bool call_is_alone(struct recon *r, const struct api_call *api)
 	const struct tick_clock *clock = &r->process->clock;
 	uint64_t called_ns = timeline_mono(clock, api->start_ticks);
 
-	if (r->launches_here && call_was_single(r, api))
+	if (r->launches_here && call_was_single(r, api) && (!rcomm || rcomm->launched_ns))
 		return true;
 	return rcomm && (rcomm->launched_ns > called_ns ||
 			 timeline_mono(clock, rcomm->last_call) > called_ns + API_ONLY_NS);

@@ -100,10 +100,14 @@ void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_c
 
 void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api)
 {
-	uint64_t key = group_key_of(r, api->group, api->comm);
-	uint32_t item = index_find(&r->group_index, key);
+	uint64_t key;
+	uint32_t item;
 
-	if (!o->op.is_p2p || api->graph || !api->group || item == POOL_NONE)
+	if (!o->op.is_p2p || api->graph || !api->group)
+		return;
+	key = group_key_of(r, api->group, api->comm);
+	item = index_find(&r->group_index, key);
+	if (item == POOL_NONE)
 		return;
 	group_at(r, item)->claimed++;
 	group_at(r, item)->open++;

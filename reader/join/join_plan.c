@@ -63,14 +63,23 @@ void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 	recon_plan(r, item)->members++;
 	recon_plan(r, item)->open++;
 	o->plan = recon_plan(r, item)->serial;
+	o->plan_item = item;
+}
+
+/* The plan that it is a member of; NULL: of none, or that was pushed out. */
+static struct plan *plan_of(const struct recon *r, const struct open_op *o)
+{
+	struct plan *plan = o->plan && pool_is_taken(&r->plans, o->plan_item) ?
+			    recon_plan(r, o->plan_item) : NULL;
+
+	return plan && plan->serial == o->plan ? plan : NULL;
 }
 
 bool join_plan_is_alone(const struct recon *r, const struct open_op *o)
 {
-	uint32_t item = o->plan ? plan_find(r, o->op.group) : POOL_NONE;
-	const struct plan *plan = item == POOL_NONE ? NULL : recon_plan(r, item);
+	const struct plan *plan = plan_of(r, o);
 
-	return plan && plan->serial == o->plan && plan->ended && plan->members == 1;
+	return plan && plan->ended && plan->members == 1;
 }
 
 static bool plan_is_settled(struct recon *r, const struct plan *plan, bool all_read)
@@ -103,13 +112,12 @@ static void plan_hold(struct recon *r, uint32_t plan_item, uint32_t item)
 bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
-	uint32_t plan_item = plan_find(r, o->op.group);
-	struct plan *plan;
+	uint32_t plan_item = o->plan_item;
+	struct plan *plan = plan_of(r, o);
 
 	if (!o->plan)
 		return false;
-	plan = plan_item == POOL_NONE ? NULL : recon_plan(r, plan_item);
-	if (!plan || plan->serial != o->plan) {		/* its own was pushed out */
+	if (!plan) {			/* it was pushed out */
 		o->op.fused = OP_FUSED;
 		if (o->unjudged)
 			join_judge_stamps(rc, r, o);

@@ -122,17 +122,22 @@ static struct stamps_told told_by(const struct recon *r, const struct recon_comm
 	};
 }
 
+static void told_place(struct stamps_told *told, const struct recon_span *span)
+{
+	told->channel = span->channel;
+	told->queue = span->queue;
+	told->place = span->place;
+}
+
 static void told_on(struct stamps_told *told, const struct tick_clock *clock,
 		    const struct recon_span *span)
 {
+	told_place(told, span);
 	told->sight.gpu_start_ns = span->start;
 	told->sight.gpu_stop_ns = span->stop;
 	told->sight.start_ns = timeline_mono(clock, span->start_ticks);
 	told->sight.stop_ns = timeline_mono(clock, span->stop_ticks);
-	told->channel = span->channel;
 	told->fault = (enum stamp_fault)span->fault;
-	told->queue = span->queue;
-	told->place = span->place;
 	told->after = span->after;
 	told->after_nth = span->after_nth;
 }
@@ -198,12 +203,13 @@ bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
 		const struct recon_span *span = recon_span(r, next - 1);
 
-		told_on(&told, host_clock(r, rcomm), span);
-		if (all)
+		if (all) {
+			told_place(&told, span);
 			stamps_believe(&rcomm->stamps, &told);
-		else
-			settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told,
-						 all_read);
+			continue;
+		}
+		told_on(&told, host_clock(r, rcomm), span);
+		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told, all_read);
 	}
 	return settled;
 }

@@ -85,18 +85,6 @@ uint32_t ops_datatype_bytes(name_t datatype)
 	return 0;
 }
 
-name_t ops_known_type(name_t datatype)
-{
-	return ops_datatype_bytes(datatype) ? datatype : NULL;
-}
-
-int32_t ops_root(name_t func, int32_t root)
-{
-	const struct op_facts *facts = ops_facts(func);
-
-	return facts && facts->has_root && root >= 0 ? root : UNKNOWN_I32;
-}
-
 uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_bytes,
 		  int32_t nranks)
 {
@@ -113,9 +101,8 @@ uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_by
 	return bytes;
 }
 
-double ops_bus_bytes(const struct op *op)
+static double bus_bytes_by(const struct op_facts *facts, const struct op *op)
 {
-	const struct op_facts *facts = ops_facts(op->func);
 	double factor = facts ? facts->busbw(op->nranks) : -1;
 
 	if (op->parts)
@@ -123,14 +110,19 @@ double ops_bus_bytes(const struct op *op)
 	return factor < 0 || op->bytes == UNKNOWN_U64 ? -1 : factor * (double)op->bytes;
 }
 
+double ops_bus_bytes(const struct op *op)
+{
+	return bus_bytes_by(ops_facts(op->func), op);
+}
+
 bool ops_is_send(name_t func)
 {
 	return func && !strcmp(func, "Send");
 }
 
-void ops_bandwidth(struct op *op)
+void ops_bandwidth_by(const struct op_facts *facts, struct op *op)
 {
-	double bus = ops_bus_bytes(op);
+	double bus = bus_bytes_by(facts, op);
 
 	op->algbw_gbs = -1;
 	op->busbw_gbs = -1;
@@ -140,4 +132,9 @@ void ops_bandwidth(struct op *op)
 	op->algbw_gbs = (double)op->bytes / (double)op->exec_ns;
 	if (bus >= 0)
 		op->busbw_gbs = bus / (double)op->exec_ns;
+}
+
+void ops_bandwidth(struct op *op)
+{
+	ops_bandwidth_by(ops_facts(op->func), op);
 }

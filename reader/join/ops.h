@@ -24,11 +24,42 @@ const struct op_facts *ops_facts(name_t func);
 /* Bytes of one element, or 0: not known ("ncclUint8" prints as "Unknown"). */
 uint32_t ops_datatype_bytes(name_t datatype);
 
+/*
+ * Both at once for a stage that asks again and again, of names that are kept once (names.h), and
+ * no shorter than this: equal ones are one pointer.  Zeroed is new.
+ */
+#define OPS_WORDS 8
+
+struct ops_word {
+	name_t name;
+	const struct op_facts *facts;	/* NULL: no function that is known */
+	uint32_t type_bytes;		/* 0: no datatype that is known */
+};
+
+struct ops_words {
+	struct ops_word at[OPS_WORDS];
+};
+
+static inline const struct ops_word *ops_word(struct ops_words *words, name_t name)
+{
+	struct ops_word *word = &words->at[(uintptr_t)name >> 5 & (OPS_WORDS - 1)];
+
+	if (word->name != name)
+		*word = (struct ops_word){ name, ops_facts(name), ops_datatype_bytes(name) };
+	return word;
+}
+
 /* The datatype, or NULL if its size is not known: NCCL's word for it may be wrong. */
-name_t ops_known_type(name_t datatype);
+static inline name_t ops_known_type(const struct ops_word *datatype)
+{
+	return datatype->type_bytes ? datatype->name : NULL;
+}
 
 /* The root, or UNKNOWN_I32 for a function that has none. */
-int32_t ops_root(name_t func, int32_t root);
+static inline int32_t ops_root(const struct op_facts *facts, int32_t root)
+{
+	return facts && facts->has_root && root >= 0 ? root : UNKNOWN_I32;
+}
 
 /*
  * nccl-tests' size for one rank, or UNKNOWN_U64: the function, the type's size
@@ -47,5 +78,6 @@ bool ops_is_send(name_t func);
  * for a member of a batch.
  */
 void ops_bandwidth(struct op *op);
+void ops_bandwidth_by(const struct op_facts *facts, struct op *op);	/* facts of op->func */
 
 #endif

@@ -18,9 +18,6 @@
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
-/* Stands in the place of a communicator that was refused. */
-#define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
-
 static uint32_t token_pack(enum recon_kind kind, uint32_t item)
 {
 	return (uint32_t)kind << KIND_SHIFT | item;
@@ -69,7 +66,7 @@ static void recon_drop_comm(struct recon *r, uint32_t comm)
 	struct recon_comm *rcomm = r->comms[comm];
 
 	r->comms[comm] = NULL;
-	if (!rcomm || rcomm == NO_ROOM)
+	if (!rcomm || rcomm == RECON_NO_ROOM)
 		return;
 	gpus_put(r->room->gpus, rcomm->gpu);
 	recon_discharge(r, rcomm->stamped ? sizeof(*rcomm) : COMM_BYTES);
@@ -360,7 +357,7 @@ static bool comm_is_over(const struct recon *r, uint16_t comm)
 {
 	const struct comm *c = process_comm(r->process, comm);
 
-	return r->comms[comm] && r->comms[comm] != NO_ROOM && c && c->finalize_ticks &&
+	return r->comms[comm] && r->comms[comm] != RECON_NO_ROOM && c && c->finalize_ticks &&
 	       !r->comms[comm]->progress.in_flight;
 }
 
@@ -393,14 +390,14 @@ static struct recon_comm *recon_add_comm(struct recon *r)
 
 	if (!rcomm) {
 		++*r->room->refused;
-		return NO_ROOM;
+		return RECON_NO_ROOM;
 	}
 	r->room->comms++;
 	++*recon_of_user(r);
 	return rcomm;
 }
 
-struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
+struct recon_comm *recon_comm_first(struct recon *r, uint16_t comm)
 {
 	const struct comm *c = process_comm(r->process, comm);
 
@@ -410,7 +407,7 @@ struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
 		return NULL;
 	if (!r->comms[comm])
 		r->comms[comm] = recon_add_comm(r);
-	return r->comms[comm] == NO_ROOM ? NULL : r->comms[comm];
+	return r->comms[comm] == RECON_NO_ROOM ? NULL : r->comms[comm];
 }
 
 bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
@@ -418,11 +415,4 @@ bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
 	if (!rcomm->stamped)
 		rcomm->stamped = recon_charge(r, sizeof(*rcomm) - COMM_BYTES);
 	return rcomm->stamped;
-}
-
-const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
-{
-	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
-
-	return rcomm == NO_ROOM ? NULL : rcomm;
 }

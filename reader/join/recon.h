@@ -26,6 +26,7 @@
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/base/pool.h"
+#include "reader/join/ops.h"
 #include "reader/join/p2pgroup.h"
 #include "reader/join/reconstruct.h"
 #include "reader/time/gpus.h"
@@ -38,6 +39,7 @@ struct open_op {
 	struct op op;
 	uint32_t spans;			/* its stamps on each channel: the first, plus one */
 	uint64_t plan;			/* serial of the one that it is a member of; 0: none */
+	uint32_t plan_item;		/* ... and its item, while it has that serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
@@ -180,6 +182,7 @@ struct recon {
 	uint64_t finished_again;	/* places of it that were used again */
 	struct recon_comm **comms;
 	uint32_t ncomms;
+	struct ops_words words;		/* functions and datatypes as it named them last */
 	uint64_t plans_made;
 	uint64_t taken;			/* bytes taken of the room's memory */
 	uint64_t slots_ns;		/* its live slots were last looked at */
@@ -237,8 +240,23 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
  * The state of a communicator, or NULL: not in the table, or there is no room; a refused
  * one stays so.  recon_seen_comm(): NULL also before its first event.
  */
-struct recon_comm *recon_comm(struct recon *r, uint16_t comm);
-const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm);
+struct recon_comm *recon_comm_first(struct recon *r, uint16_t comm);
+
+#define RECON_NO_ROOM	((struct recon_comm *)(uintptr_t)-1)	/* stands for a refused one */
+
+static inline const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
+{
+	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+
+	return rcomm == RECON_NO_ROOM ? NULL : rcomm;
+}
+
+static inline struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
+{
+	struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+
+	return rcomm && rcomm != RECON_NO_ROOM ? rcomm : recon_comm_first(r, comm);
+}
 
 /* False: there is no memory for its stamps. */
 bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm);

@@ -419,6 +419,22 @@ bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint6
 	return true;
 }
 
+bool gpuclock_no_later(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi)
+{
+	const struct clock_window *w = &c->w[0];
+	const struct hull_point *newest;
+	double high;
+	int64_t x;
+
+	if (!c->windows || !w->above.n || !window_x(w, gpu_ns, &x))
+		return false;
+	newest = &w->above.p[w->above.n - 1];
+	high = (double)newest->y +
+	       (double)(x - newest->x) * (x < newest->x ? w->min : w->max);
+	*hi = gpu_ns + (w->u0 - w->g0) + (uint64_t)((int64_t)high + 2) + known_resolution(c);
+	return true;
+}
+
 uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
 {
 	const struct clock_window *w = &c->w[0];

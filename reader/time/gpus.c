@@ -94,6 +94,7 @@ struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 		gpu->has_uuid = c->has_gpu;
 		memcpy(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid));
 		memcpy(gpu->pci_bus_id, c->pci_bus_id, sizeof(gpu->pci_bus_id));
+		gpu->gpu_index = c->has_gpu ? c->gpu_index : UNKNOWN_I32;
 	}
 	gpu->process_id = p->id;
 	gpu->comm = comm;

@@ -24,6 +24,7 @@ struct gpu {
 	bool has_uuid;
 	uint8_t uuid[16];
 	char pci_bus_id[32];	/* "": not known */
+	int32_t gpu_index;	/* its number in nvidia-smi; UNKNOWN_I32: not known */
 	pid_t pid;		/* process that used it last */
 	uid_t uid;
 	uint64_t process_id;	/* process that names it if it has no uuid, and */

@@ -77,6 +77,21 @@ static void hull_mend(struct hull *h, uint32_t i)
 		hull_take_out(h, --i);
 }
 
+/* Right of all others, and not needless: points left of it may have become so. */
+static void hull_append(struct hull *h, const struct hull_point *p)
+{
+	uint32_t n;
+
+	if (h->n == HULL_POINTS)
+		hull_thin_out(h);
+	n = h->n;
+	while (n && (point_shadows(p, &h->p[n - 1]) ||
+		     (n > 1 && point_needless(&h->p[n - 2], &h->p[n - 1], p))))
+		n--;
+	h->p[n] = *p;
+	h->n = n + 1;
+}
+
 bool hull_add(struct hull *h, int64_t x, int64_t y)
 {
 	struct hull_point p = { x, y };
@@ -85,6 +100,10 @@ bool hull_add(struct hull *h, int64_t x, int64_t y)
 	/* Most come late, near the right end: whatever shadows them, no line is kept by them. */
 	if (h->n && point_shadows(&h->p[h->n - 1], &p))
 		return false;
+	if (!h->n || h->p[h->n - 1].x < x) {
+		hull_append(h, &p);
+		return true;
+	}
 	i = hull_find(h, (double)x);
 	if (hull_is_needless(h, i, &p))
 		return false;

@@ -156,9 +156,19 @@ static bool kernel_is_apart(struct stamps *s, const struct stamps_kernel *own,
 	return told->sight.gpu_start_ns + OVERLAP_NS >= s->apart_stop;
 }
 
+static void kernel_note(struct stamps *s, struct stamps_kernel *k, const struct stamps_told *told)
+{
+	if (s->apart_group != told->group)
+		s->apart_group = 0;
+	if (told->sight.gpu_start_ns < k->start)
+		k->start = told->sight.gpu_start_ns;
+	if (told->sight.gpu_stop_ns > k->stop)
+		k->stop = told->sight.gpu_stop_ns;
+}
+
 /*
  * Two kernels that were told to run at once are both doubtful: nobody knows which was lied
- * about.
+ * about.  One that is not doubtful is noted.
  */
 static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told *told)
 {
@@ -181,22 +191,10 @@ static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told 
 	     told->sight.gpu_stop_ns + SLOP_NS < own->start))
 		doubtful = true;
 	own->doubtful |= doubtful;
-	return own->doubtful ? STAMP_REPEATED : STAMP_GOOD;
-}
-
-static void note_kernel(struct stamps *s, const struct stamps_told *told)
-{
-	struct stamps_kernel *k;
-
-	if (!told->group)
-		return;
-	k = kernel_of(s, told->group);
-	if (s->apart_group != told->group)
-		s->apart_group = 0;
-	if (told->sight.gpu_start_ns < k->start)
-		k->start = told->sight.gpu_start_ns;
-	if (told->sight.gpu_stop_ns > k->stop)
-		k->stop = told->sight.gpu_stop_ns;
+	if (own->doubtful)
+		return STAMP_REPEATED;
+	kernel_note(s, own, told);
+	return STAMP_GOOD;
 }
 
 bool stamps_doubtful(const struct stamps *s, uint64_t group)
@@ -290,6 +288,17 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 	return true;
 }
 
+/* Stamps of then, or of before: nothing later can have told them. */
+static bool moment_is_early(const struct stamps *s, const struct stamps_told *latest,
+			    uint64_t until, bool ahead)
+{
+	uint64_t launch = latest->sight.launch_ns;
+
+	until = (latest->sight.stop_ns > until ? latest->sight.stop_ns : until) + ROUNDED_NS;
+	return (launch && until < launch + RING_WORKS * PERIOD_NS) ||
+	       (!ahead && until < s->newest_ns);
+}
+
 /*
  * The moments that stamps tell follow each other as the stamps do, so what is early enough for
  * the latest is for all; a stamp that the clock does not know is its callback's time.
@@ -298,15 +307,17 @@ bool stamps_settle_all(const struct stamps *s, const struct gpuclock *clock,
 		       const struct stamps_told *latest, bool all_read)
 {
 	bool ahead = s->posted / WORK >= latest->nth / WORK + RING_WORKS;
-	uint64_t lo, hi = 0, launch = latest->sight.launch_ns, until = latest->sight.stop_ns;
+	uint64_t lo, hi = 0;
 
 	if (!latest->nth || (!ahead && all_read))
 		return true;
-	if (!until || (clock && !gpuclock_map(clock, latest->sight.gpu_stop_ns, &lo, &hi)))
+	if (!latest->sight.stop_ns ||
+	    (clock && !gpuclock_no_later(clock, latest->sight.gpu_stop_ns, &hi)))
 		return false;
-	until = (hi > until ? hi : until) + ROUNDED_NS;
-	return (launch && until < launch + RING_WORKS * PERIOD_NS) ||
-	       (!ahead && until < s->newest_ns);
+	if (moment_is_early(s, latest, hi, ahead))
+		return true;
+	return clock && gpuclock_map(clock, latest->sight.gpu_stop_ns, &lo, &hi) &&
+	       moment_is_early(s, latest, hi, ahead);
 }
 
 void stamps_believe(struct stamps *s, const struct stamps_told *told)
@@ -462,7 +473,6 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 		channel_regain(s, ch, proof, told->group);
 		return STAMP_DISTRUSTED;
 	}
-	note_kernel(s, told);
 	return STAMP_GOOD;
 }
 

@@ -7,15 +7,6 @@
 #define SHORT_NS	1000000	/* the clock drifts by less than its stamps step */
 #define DAY_NS UINT64_C(86400000000000)
 
-uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
-{
-	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
-
-	if (!ticks || offset < -(double)clock->mono_ns || offset > (double)INT64_MAX)
-		return 0;
-	return clock->mono_ns + (uint64_t)(int64_t)offset;
-}
-
 uint64_t timeline_span(const struct tick_clock *clock, uint64_t from, uint64_t to)
 {
 	if (to < from)

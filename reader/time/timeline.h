@@ -12,7 +12,14 @@
 struct gpu;
 
 /* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks and for moments before the boot. */
-uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks);
+static inline uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
+{
+	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
+
+	if (!ticks || offset < -(double)clock->mono_ns || offset > (double)INT64_MAX)
+		return 0;
+	return clock->mono_ns + (uint64_t)(int64_t)offset;
+}
 
 /* A difference of ticks in ns; UNKNOWN_U64 when it runs backwards. */
 uint64_t timeline_span(const struct tick_clock *clock, uint64_t from, uint64_t to);

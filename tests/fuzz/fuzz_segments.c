@@ -300,7 +300,7 @@ static void renew_daemon(void)
 	} else {
 		begin();
 	}
-	demand(fx_daemon_open(&fx, FX_EPOLL));
+	fx_daemon_open(&fx);
 	shm_fd = open(fx.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	demand(shm_fd >= 0);
 }

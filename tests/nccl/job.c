@@ -221,15 +221,49 @@ static void aborted(struct job *job)
 	world_abort(in_the_middle(job, "aborted"));
 }
 
+/* Whether this process has the last rank. */
+static bool has_last(const struct job *job)
+{
+	return job->first + job->local == job->ranks;
+}
+
 /* The last process dies, and the others give up, as frameworks make them do. */
 static void killed(struct job *job)
 {
 	struct world *w = in_the_middle(job, "killed");
 
 	fflush(job->truth);
-	if (job->first + job->local == job->ranks)
+	if (has_last(job))
 		kill(getpid(), SIGKILL);
 	world_abort(w);
+}
+
+/* The last process does not come to an operation, and the others wait until somebody ends them. */
+static void absent(struct job *job)
+{
+	struct world *w = world_new(job, "absent", ordinary);
+
+	world_collective(w, ALL_REDUCE, 1000, ncclFloat32, 0);
+	wait_and_see(w);
+	fake_kernels_last(HELD_US);
+	if (!has_last(job))
+		world_collective(w, ALL_REDUCE, 2 << 20, ncclFloat32, 0);
+	pause();
+}
+
+/* The same, where it dies before it. */
+static void lost(struct job *job)
+{
+	struct world *w = world_new(job, "lost", ordinary);
+
+	world_collective(w, ALL_REDUCE, 1000, ncclFloat32, 0);
+	wait_and_see(w);
+	fake_kernels_last(HELD_US);
+	fflush(job->truth);
+	if (has_last(job))
+		kill(getpid(), SIGKILL);
+	world_collective(w, ALL_REDUCE, 2 << 20, ncclFloat32, 0);
+	pause();
 }
 
 /* One rank is given up, with all that was under way; the others go on. */
@@ -304,6 +338,8 @@ static const struct {
 	{ "large", large },
 	{ "aborted", aborted },
 	{ "killed", killed },
+	{ "absent", absent },
+	{ "lost", lost },
 	{ "rescue", rescue },
 	{ "careless", careless },
 	{ "forks", forks },

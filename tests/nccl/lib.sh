@@ -15,16 +15,19 @@ job_number=0
 
 # start_job LAYOUT PROGRAM...: layouts are PROCESSESxRANKS; several processes are as
 # many nodes.  What hangs ends by itself (JOB_LIMIT_S), however slow the machine is.  Leaves the
-# directory of the job, with truth.*, kernels.* and out.*, in $J.
+# directory of the job, with truth.*, kernels.* and out.*, in $J.  With AFAR, a directory, the last
+# process writes there: the daemon does not see it.
 start_job() {
-	local processes=${1%x*} local=${1#*x} first
+	local processes=${1%x*} local=${1#*x} first dir
 	shift
 	job_number=$((job_number + 1))
 	J=$T/job.$job_number
 	mkdir "$J"
 	job_pids=()
 	for ((first = 0; first < processes * local; first += local)); do
-		NCCL_HOSTID=node$first FAKE_GPU_COUNT=$local FAKE_GPU_DIARY=$J/kernels.$first \
+		dir=$SHM
+		[ -z "${AFAR-}" ] || [ $((first + local)) -lt $((processes * local)) ] || dir=$AFAR
+		NCCLINSP_SHM_DIR=$dir NCCL_HOSTID=node$first FAKE_GPU_COUNT=$local FAKE_GPU_DIARY=$J/kernels.$first \
 			nice timeout -k 1 600 "$NCCL/nccl-job" \
 			$((processes * local)) $first "$local" "$J" "$@" >"$J/out.$first" 2>&1 &
 		job_pids+=($!)

@@ -15,11 +15,12 @@
 
 #include "nci/control.h"
 
-#define TURNS		4500
+#define TURNS		1500
 #define REST_EVERY	8
 #define WRITE_NS	110000000	/* a plugin reads the file no more often than that */
-#define SEEN_LOOKS	1200		/* for the file that ends a job, */
-#define SEEN_US		50000		/* so far apart */
+#define ROUNDS		40		/* of a program at most, until its test has seen enough */
+#define ROUND_LOOKS	6000		/* for the first rank's word on the next round, */
+#define ROUND_US	10000		/* so far apart */
 
 static const struct world_options ordinary;
 
@@ -94,16 +95,53 @@ static void play_collectives(struct world *w, int local)
 	}
 }
 
-/* The job's end, put off until its test has seen what there is to see: it makes the file. */
-static void wait_until_seen(const struct job *job)
+/* One character for all ranks: whether there is a round more. */
+static void round_announce(const char *path, char word)
 {
-	char path[4096];
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 
-	snprintf(path, sizeof(path), "%s/seen", job->directory);
-	for (int i = 0; i < SEEN_LOOKS && access(path, F_OK); i++) {
-		alarm(JOB_LIMIT_S);	/* of its end, which follows */
-		usleep(SEEN_US);
+	if (fd < 0 || write(fd, &word, 1) != 1) {
+		perror(path);
+		exit(1);
 	}
+	close(fd);
+}
+
+static char round_hear(const char *path)
+{
+	char word = '.';
+
+	for (int i = 0; i < ROUND_LOOKS; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		bool told = fd >= 0 && read(fd, &word, 1) == 1;
+
+		if (fd >= 0)
+			close(fd);
+		if (told)
+			break;
+		usleep(ROUND_US);
+	}
+	return word;
+}
+
+/* The first rank decides for all: until the test has made the file "seen". */
+static bool round_begins(const struct world *w, int round)
+{
+	const struct job *job = w->job;
+	char path[4096], seen[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.%d", job->directory, w->name, round);
+	snprintf(seen, sizeof(seen), "%s/seen", job->directory);
+	alarm(2 * JOB_LIMIT_S);
+	if (!job->first)
+		round_announce(path, round < ROUNDS && access(seen, F_OK) ? '+' : '.');
+	return round_hear(path) == '+';
+}
+
+static void play_on(struct world *w, void (*play)(struct world *w, int local))
+{
+	for (int round = 0; !round || round_begins(w, round); round++)
+		play(w, 0);
 }
 
 /* ---- programs -------------------------------------------------------------------------- */
@@ -112,9 +150,7 @@ void switch_bursts(struct job *job)
 {
 	struct world *w = world_new(job, "bursts", ordinary);
 
-	for (int i = 0; i < 2; i++)
-		play_forms(w, 0);
-	wait_until_seen(job);
+	play_on(w, play_forms);
 	world_destroy(w);
 }
 
@@ -127,7 +163,7 @@ static void *run_errand(void *arg)
 {
 	const struct errand *e = arg;
 
-	e->play(e->world, 0);
+	play_on(e->world, e->play);
 	return NULL;
 }
 
@@ -142,9 +178,8 @@ static void play_both(struct job *job, const char *first, const char *second,
 	play_forms(w, 0);		/* one sender is well known when the other begins */
 	if (pthread_create(&thread, NULL, run_errand, &other))
 		abort();
-	play_forms(w, 0);
+	play_on(w, play_forms);
 	pthread_join(thread, NULL);
-	wait_until_seen(job);
 	world_destroy(w);
 	world_destroy(other.world);
 }
@@ -219,10 +254,8 @@ void switch_levels(struct job *job)
 	if (pthread_create(&thread, NULL, write_on, &writer))
 		abort();
 	w = world_new(job, "levels", ordinary);
-	for (int i = 0; i < 2; i++)
-		play_forms(w, 0);
+	play_on(w, play_forms);
 	writer.done = true;
 	pthread_join(thread, NULL);
-	wait_until_seen(job);
 	world_destroy(w);
 }

@@ -21,12 +21,12 @@ nothing_misread() { api_is status '.ingest.rejected == 0 and .reconstruct.foreig
 # The job may come to its end.
 seen() { touch "$J/seen"; end_job; }
 
-switched() { bursts '.kernels.bursts >= 2' && steers '.steering.switches >= 2'; }
+switched() { bursts '.kernels.bursts >= 4' && steers '.steering.switches >= 8'; }
 pinned() { steers '(.steering.kernels | . == "always" or . == "never") and (.level_reason // "" | test("several threads"))'; }
 
 start_daemon
 start_job 2x1 bursts
-check "one thread: bursts begin and end" wait_until 40 switched
+check "one thread: bursts begin and end" wait_until 120 switched
 seen
 check "one thread: the job comes to its end" ran
 check "one thread: every operation is told" all_finished
@@ -48,7 +48,7 @@ stop_daemon
 
 start_daemon
 start_job 2x1 beside
-check "collectives on another thread: bursts begin and end" wait_until 40 switched
+check "collectives on another thread: bursts begin and end" wait_until 120 switched
 seen
 check "collectives on another thread: the job comes to its end" ran
 check "collectives on another thread: every operation is told" all_finished
@@ -56,7 +56,7 @@ stop_daemon
 
 start_daemon
 start_job 2x1 senders
-check "two threads that send: nothing changes any more" wait_until 40 pinned
+check "two threads that send: nothing changes any more" wait_until 120 pinned
 seen
 check "two threads that send: the job comes to its end" ran
 check "two threads that send: every operation is told" all_finished
@@ -64,7 +64,7 @@ stop_daemon
 
 start_daemon
 start_job 2x1 levels
-check "levels that change: they do" wait_until 40 steers '.steering.switches >= 8'
+check "levels that change: they do" wait_until 120 steers '.steering.switches >= 24'
 seen
 check "levels that change: the job comes to its end" ran
 check "levels that change: nothing is misread" nothing_misread

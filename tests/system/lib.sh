@@ -199,5 +199,21 @@ end_job() {
 	wait_until 60 drained
 }
 
+# play_driver: $T/libcuda.so.1, a driver that names one GPU a process: that of the variable GPU, else the
+# first that no other process has taken.
+play_driver() {
+	mkdir "$T/taken"
+	printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <string.h>' '#include <sys/stat.h>' \
+		"static int take(int n) { char path[999]; snprintf(path, 999, \"$T/taken/%d\", n); return mkdir(path, 0700); }" \
+		'int cuCtxGetDevice(int *device) { static int own = -1;' \
+		'if (getenv("GPU")) own = atoi(getenv("GPU"));' \
+		'else if (own < 0) while (take(++own)) if (own > 99) return 1;' \
+		'*device = own; return 0; }' \
+		'int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, device, 16); return 0; }' \
+		'int cuDeviceGetPCIBusId(char *text, int room, int device)' \
+		'{ return snprintf(text, room, "0000:%02d:00.0", device) < 0; }' >"$T/cuda.c"
+	cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$T/libcuda.so.1" "$T/cuda.c"
+}
+
 # Everything that was published has been read: no process is live.
 drained() { api_is processes '[.processes[] | select(.state == "live")] == []'; }

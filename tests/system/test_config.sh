@@ -72,7 +72,7 @@ check "a file that is newer than what was read is told of" tells 'was changed af
 touch -d '-1 minute' "$CONF"
 
 environment() { "$I" config -p "$1" --no-header -o csv --fields name,value,from 2>"$T/err"; }
-job_like() { env NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_KERNELS= NCCLINSP_BUDGET=1 SECRET=x sleep 60; }
+job_like() { env NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_RUN=run-1 NCCLINSP_KERNELS= NCCLINSP_BUDGET=1 SECRET=x sleep 60; }
 job_like &
 started+=("$!")
 runs_sleep() { sleeper=$(pgrep -P "$1" -x sleep); }

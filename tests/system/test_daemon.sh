@@ -15,8 +15,6 @@ check "an argument is bad usage" exits 2 'takes no arguments' "$D" now
 check "a log level that does not exist is bad usage" exits 2 'err, warn, info' "$D" --log-level loud
 check "a socket path that is too long is refused" exits 2 'at most 107 bytes' \
 	"$D" -f --state-dir "$T/state" --socket "$T/$(printf 'x%.0s' {1..120})"
-check "a backend that does not exist is refused" exits 2 'NCCLINSP_LOOP is io_uring or epoll' \
-	env NCCLINSP_LOOP=select "$D" -f "${here[@]}"
 check "a state directory that cannot be made is refused" exits 1 'state-dir' \
 	"$D" -f --socket "$SOCK" --state-dir /proc/nowhere
 touch "$T/precious"
@@ -36,52 +34,40 @@ check "... each once" test "$(grep -c "shm-dir=" "$T/log")" -eq 2
 kill "$LATER"
 wait "$LATER"
 
-# A daemon that cannot start ends at once, one that can has to be told to.
-backend_works() {
-	timeout 1 "$D" -f "${here[@]}" 2>/dev/null
-	[ $? -eq 124 ]
-}
-
-for loop in uring epoll; do
-	export NCCLINSP_LOOP=$loop
-	backend_works || { skip "everything on $loop" "it is refused here"; continue; }
-	start_daemon
-	check "[$loop] it says which loop it runs on" api_is status ".loop | test(\"$loop\")"
-	check "[$loop] a second one is refused and names the first" exits 1 "pid=$DAEMON_PID" \
-		"$D" -f "${here[@]}"
-	check "[$loop] the second one leaves the first its socket" api_answers
-	check "[$loop] anybody may connect" test "$(stat -c %a "$SOCK")" = 666
-	# Those that by default end a process, and mean neither a fault nor its end.
-	for signal in USR1 USR2 ALRM VTALRM PROF XFSZ PIPE IO PWR STKFLT RTMIN RTMAX; do
-		kill "-$signal" "$DAEMON_PID"
-	done
-	check "[$loop] no other signal ends it" api_answers
-	stop_daemon TERM
-	check "[$loop] SIGTERM ends it with status 0" test $? -eq 0
-	check "[$loop] the socket is gone" test ! -e "$SOCK"
-
-	start_daemon
-	stop_daemon INT
-	check "[$loop] SIGINT ends it with status 0" test $? -eq 0
-
-	start_daemon
-	kill -KILL "$DAEMON_PID"
-	wait "$DAEMON_PID" 2>/dev/null
-	check "[$loop] a killed one leaves its socket" test -S "$SOCK"
-	start_daemon
-	check "[$loop] and the next one takes its place" api_answers
-	stop_daemon TERM
-
-	check "[$loop] in the background it answers when its parent returns" \
-		sh -c '"$0" "$@" && curl -sf --unix-socket "$2" http://x/v1/status' "$D" "${here[@]}"
-	pid=$(cat "$SOCK.lock")
-	check "[$loop] it keeps its log in the state directory" test -f "$T/state/ncclinspd.log"
-	check "[$loop] in the background, too, there is one" exits 1 "already running.*pid=$pid" \
-		"$D" "${here[@]}"
-	kill "$pid"
-	check "[$loop] it ends when asked to" wait_until 5 sh -c '! kill -0 "$0"' "$pid"
+start_daemon
+check "a second one is refused and names the first" exits 1 "pid=$DAEMON_PID" \
+	"$D" -f "${here[@]}"
+check "the second one leaves the first its socket" api_answers
+check "anybody may connect" test "$(stat -c %a "$SOCK")" = 666
+# Those that by default end a process, and mean neither a fault nor its end.
+for signal in USR1 USR2 ALRM VTALRM PROF XFSZ PIPE IO PWR STKFLT RTMIN RTMAX; do
+	kill "-$signal" "$DAEMON_PID"
 done
-unset NCCLINSP_LOOP
+check "no other signal ends it" api_answers
+stop_daemon TERM
+check "SIGTERM ends it with status 0" test $? -eq 0
+check "the socket is gone" test ! -e "$SOCK"
+
+start_daemon
+stop_daemon INT
+check "SIGINT ends it with status 0" test $? -eq 0
+
+start_daemon
+kill -KILL "$DAEMON_PID"
+wait "$DAEMON_PID" 2>/dev/null
+check "a killed one leaves its socket" test -S "$SOCK"
+start_daemon
+check "and the next one takes its place" api_answers
+stop_daemon TERM
+
+check "in the background it answers when its parent returns" \
+	sh -c '"$0" "$@" && curl -sf --unix-socket "$2" http://x/v1/status' "$D" "${here[@]}"
+pid=$(cat "$SOCK.lock")
+check "it keeps its log in the state directory" test -f "$T/state/ncclinspd.log"
+check "in the background, too, there is one" exits 1 "already running.*pid=$pid" \
+	"$D" "${here[@]}"
+kill "$pid"
+check "it ends when asked to" wait_until 5 sh -c '! kill -0 "$0"' "$pid"
 
 start_daemon
 sim "$TOP/tests/scenarios/smoke.scn" >/dev/null 2>&1

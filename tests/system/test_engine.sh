@@ -7,7 +7,7 @@ for program in prometheus victoria-metrics vmauth openssl; do
 done
 
 ports=()
-while [ "${#ports[@]}" -lt 6 ]; do
+while [ "${#ports[@]}" -lt 7 ]; do
 	port=$(shuf -i 20000-32000 -n 1)
 	(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || ports+=("$port")
 done
@@ -123,6 +123,17 @@ check "a wrong token is told as such" exits 1 'answers 4[0-9][0-9]: .*token righ
 	env NCCLINSP_ENGINE_TOKEN=no "$B/ncclinsp" diagnose --from "${engines[VictoriaMetrics]}"
 check "an authority that is not trusted too" exits 1 'does not answer: .*(SSL|certificate)' \
 	env -u NCCLINSP_ENGINE_CA "$B/ncclinsp" diagnose --from "${engines[Prometheus]}"
+# Mimir and Thanos tell tenants apart by a header, the others do not read it.
+perl -MIO::Socket::INET -e '
+	my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => shift, Listen => 1, ReuseAddr => 1) or die;
+	my $c = $s->accept; while (<$c>) { print; last if /^\r?$/ }
+	print $c "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"' "${ports[6]}" >"$T/asked" &
+started+=("$!")
+wait_until 10 eval 'grep -q ":$(printf %04X ${ports[6]}) 00000000:0000 0A" /proc/net/tcp'
+check "a tenant that is refused is named with its variable" exits 1 'refuses: 401; .*NCCLINSP_ENGINE_TENANT' \
+	env NCCLINSP_ENGINE_TENANT=team-a "$B/ncclinsp" diagnose --from "http://127.0.0.1:${ports[6]}"
+check "... and its name went along, with the token" eval '
+	grep -q "^X-Scope-OrgID: team-a" "$T/asked" && grep -q "^Authorization: Bearer let-me-in" "$T/asked"'
 check "what is no engine is told" exits 1 "answers 404.*are the path" \
 	"$B/ncclinsp" ranks --from "http://127.0.0.1:${ports[0]}"
 check "what listens nowhere is told" exits 1 "does not answer" "$B/ncclinsp" ranks --from http://127.0.0.1:1

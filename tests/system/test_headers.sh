@@ -4,12 +4,12 @@
 # them; no line of C is too wide, and no table is written behind its end.
 . "$(dirname "$0")/lib.sh"
 
-ROOMS="include/nci include/nccl shmring plugin reader judge tables rows ncclinspd util cli tests bench"
+ROOMS="include/nci include/nccl shmring plugin reader judge tables rows probe ncclinspd util cli tests bench"
 cd "$TOP" || exit 1
 
 compiles() {
 	"${CC:-gcc}" -Iinclude -I. -I"$B" -I"$B/nccl" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
-		$(pkg-config --cflags jansson liburing check) \
+		$(pkg-config --cflags jansson check) \
 		-fsyntax-only -x c - <<<"#include \"$1\""
 }
 

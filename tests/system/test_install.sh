@@ -18,11 +18,15 @@ expected() {
 		"644 lib/libncclinsp.so.0" "777 lib/libncclinsp.so" "644 lib/libncclinsp.a" \
 		"644 lib/systemd/system/ncclinspd.service" \
 		"644 lib/systemd/system/ncclinspd.socket" \
+		"644 lib/systemd/system/ncclinsp-finding.socket" \
+		"644 lib/systemd/system/ncclinsp-finding@.service" \
 		"644 lib/systemd/user/ncclinspd.service" \
 		"644 share/bash-completion/completions/ncclinsp" \
 		"644 share/fish/vendor_completions.d/ncclinsp.fish" \
 		"644 share/zsh/site-functions/_ncclinsp" \
 		"644 lib/sysusers.d/ncclinsp.conf" "644 lib/tmpfiles.d/ncclinsp.conf" | sed 's/ \([67]\)/\n\1/g'
+	[ ! -x "$B/ncclinsp-probe" ] || printf '%s\n' "755 sbin/ncclinsp-probe" \
+		"644 lib/systemd/system/ncclinsp-probe.service" "644 lib/systemd/system/ncclinsp-probe.socket"
 	for f in include/nci/*.h include/ncclinsp/*.h; do echo "644 $f"; done
 	for f in man/*.scd; do
 		f=${f#man/} f=${f%.scd}

@@ -119,6 +119,13 @@ if has amtool prometheus-alertmanager; then
 	state_of() { curl -s "$AT" | jq -r ".[] | select(.labels.alertname == \"$1\" and .labels.job_id == \"$2\").status.state"; }
 	check "... of one job the cause is told, and not what follows from it" wait_until 60 eval '
 		[ "$(state_of NcclStalled 7),$(state_of NcclRankNotCome 7),$(state_of NcclStalled 8)" = suppressed,active,active ]'
+	# A finding, handed over by what on-finding runs.
+	finding() { printf '{"id": 3, "kind": "died", "verdict": null, "severity": "critical", "active": %s, "job": "9", "comm_name": "dp \\"x\\"",
+		"text": "rank 3 has died", "since_at": "%s", "until_at": %s}' "$1" "$(date -u -d -1min +%FT%TZ)" "$2" |
+		ALERTMANAGER=http://127.0.0.1:$PORT "$D/on-finding/alertmanager.sh"; }
+	alerts_of() { curl -s "$AT" | jq -c "[.[] | select(.labels.job_id == \"$1\") | [.labels.comm, .annotations.description]]"; }
+	check "... a finding that on-finding tells is an alert" eval 'finding true null && [ "$(alerts_of 9)" = "[[\"dp \\\"x\\\"\",\"rank 3 has died\"]]" ]'
+	check "... and none when it is over" eval 'finding false "\"$(date -u +%FT%TZ)\"" && wait_until 20 eval "[ \"\$(alerts_of 9)\" = \"[]\" ]"'
 else
 	skip "an alertmanager takes the routes" "there is no amtool (Debian: prometheus-alertmanager)"
 fi

@@ -13,13 +13,13 @@ UNITS=$T/root/usr/lib/systemd
 # What systemd says of them (it may not like others of this machine), but for two keys
 # that are newer than some and ignored there.
 complaints() {
-	systemd-analyze verify --man=no "$@" 2>&1 | grep ncclinspd |
+	systemd-analyze verify --man=no "$@" 2>&1 | grep -E "ncclinspd|ncclinsp-probe" |
 		grep -Ev "Unknown key .(RestartSteps|RestartMaxDelaySec). in section .Service., ignoring|^$"
 }
 has_no_complaint() {
 	local said
 	# The programs are where the units say, for as long as they are looked at.
-	sed "s|/usr/sbin/ncclinspd|$B/ncclinspd|" "$1" >"$T/${1##*/}"
+	sed "s|/usr/sbin/ncclinsp|$B/ncclinsp|" "$1" >"$T/${1##*/}"
 	said=$(complaints "$T/${1##*/}") && printf '%s\n' "$said" | grep . && return 1
 	return 0
 }
@@ -30,6 +30,19 @@ if systemd-analyze --version >/dev/null 2>&1; then
 	cp "$UNITS/system/ncclinspd.socket" "$T"
 	check "systemd understands the service" has_no_complaint "$UNITS/system/ncclinspd.service"
 	check "systemd understands the socket" has_no_complaint "$UNITS/system/ncclinspd.socket"
+	cp "$UNITS/system/ncclinsp-finding@.service" "$T/ncclinsp-finding@1.service"
+	sed -i "s|^ExecStart=.*|ExecStart=/bin/cat|" "$T/ncclinsp-finding@1.service"
+	check "systemd understands what acts on a finding" has_no_complaint "$T/ncclinsp-finding@1.service"
+	cp "$T/ncclinsp-finding@1.service" "$T/ncclinsp-finding@.service"
+	check "... and its socket" has_no_complaint "$UNITS/system/ncclinsp-finding.socket"
+	if [ -x "$B/ncclinsp-probe" ]; then
+		cp "$UNITS/system/ncclinsp-probe.socket" "$T"
+		check "systemd understands the probe" has_no_complaint "$UNITS/system/ncclinsp-probe.service"
+		check "... and its socket" has_no_complaint "$UNITS/system/ncclinsp-probe.socket"
+		check "its exposure is 2.0 at most, too" systemd-analyze security --no-pager --offline=yes \
+			--threshold=20 "$UNITS/system/ncclinsp-probe.service"
+		echo "# $(exposure "$UNITS/system/ncclinsp-probe.service")"
+	fi
 	mkdir -p "$T/user" && cp "$UNITS/user/ncclinspd.service" "$T/user"
 	check "systemd understands a user's own service" has_no_complaint "$T/user/ncclinspd.service"
 	check "its exposure is 2.0 at most" \

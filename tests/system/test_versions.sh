@@ -15,13 +15,7 @@ SCENARIO=$TOP/tests/scenarios/versions.scn
 	OWN_MOUNTS=
 start_daemon --stall-min 300ms
 
-# A driver that names one GPU.
-printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <string.h>' \
-	'int cuCtxGetDevice(int *device) { *device = atoi(getenv("GPU")); return 0; }' \
-	'int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, device, 16); return 0; }' \
-	'int cuDeviceGetPCIBusId(char *text, int room, int device)' \
-	'{ return snprintf(text, room, "0000:%02d:00.0", device) < 0; }' >"$T/cuda.c"
-cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$T/libcuda.so.1" "$T/cuda.c" || skip_all "no compiler"
+play_driver || skip_all "no compiler"
 # with_gpus N sim [OPTION]...: GPU N on the first node, N + 1 on the second.
 with_gpus() { LD_PRELOAD=$T/libcuda.so.1 "$2" --env "0:GPU=$1" --env "1:GPU=$(($1 + 1))" "${@:3}"; }
 
@@ -108,6 +102,25 @@ for v in 1 2 3; do
 	check "v$v: what waits for it does not say where that is" eval '"$B/ncclinsp" diagnose -o json --gpu :${v}6:00 |
 		jq -e ".findings[0].text | test(\"waits there for rank 0, whose process this version of NCCL does not\")"'
 done
+
+# ---- a GPU by the number that nvidia-smi gives it ---------------------------------------------
+if [ -n "$OWN_MOUNTS" ]; then
+	sed /^stuck/d "$T/hang.scn" >"$T/live.scn"
+	SLURM_JOB_ID=8006 NCCLINSP_LEVEL=trace with_gpus 5 "$B/nccl-sim" --plugin "$PLUGIN" --api v6 "$T/live.scn" 2>/dev/null &
+	started+=($!)
+	one_rank() { "$B/ncclinsp" ranks --job 8006 --gpu "$1" --no-header -o csv --fields gpu | grep -qx "$2"; }
+	check "ranks finds a GPU by its number" wait_until 20 one_rank 0 0000:05:00.0
+	check "... and not as a part of a bus id" eval '! one_rank 5 "0000:05:00.0"'
+	check "clocks tell it" wait_until 20 api_is clocks 'any(.clocks[]; .pci_bus_id == "0000:05:00.0" and .gpu_index == 0)'
+	metrics_tell() {
+		curl -s --unix-socket "$SOCK" http://ncclinspd/metrics | grep "^ncclinsp_comm_info{.*8006" |
+			grep 'pci_bus_id="0000:05:00.0",gpu_index="0"'
+	}
+	check "metrics tell it" wait_until 20 metrics_tell
+	"$B/ncclinsp" trace -o "$T/gpu.json" --for 1 --job 8006 >/dev/null 2>"$T/err"
+	check "a trace tells it, or the bus id" jq -es 'map(if type == "array" then . else .traceEvents end) | add
+		| [.[] | select(.name == "process_name") | .args.name] | any(test("^rank 0 GPU 0 ")) and any(test("^rank 1 GPU 0000:06:00.0 "))' "$T/gpu.json"
+fi
 
 # ---- who has not come, where operations alone tell of their communicator (NCCL 2.23 to 2.26) --
 natives=([1]=2.23 [2]=2.25 [3]=2.26)	# to older versions than their own, releases give no hash

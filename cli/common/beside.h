@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_COMMON_BESIDE_H
+#define CLI_COMMON_BESIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Find a file of the same build or installation as this program: beside it, or in PREFIX/`dir`
+ * where this is in PREFIX/bin.  False: neither is there.
+ */
+bool beside_find(const char *name, const char *dir, char *path, size_t size);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_AROUND_H
+#define NCCLINSPD_FINDINGS_AROUND_H
+
+/* Causes of findings that lie in the machine around a rank. */
+
+#include "judge/gpu.h"
+#include "judge/xid.h"
+#include "ncclinspd/findings/diagnose.h"
+
+/* Is the GPU of this communicator's rank slow or lost?  Sets *cause only then. */
+bool around_find_gpu(const struct diagnose *dg, const struct comm *c, uint64_t now_ns,
+		     struct gpu_cause *cause);
+
+/*
+ * The first error of that GPU ("": none) since then that names this process (0: any), or none.
+ * Sets *xid only where there is one.
+ */
+bool around_find_xid(const struct diagnose *dg, const char *pci_bus_id, uint64_t since_ns,
+		     int32_t pid, struct xid *xid);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hands each finding to the socket of ncclinsp-finding@.service, and waits for nobody. */
+#include "ncclinspd/findings/notify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+struct message {
+	char *text;
+	size_t bytes;
+};
+
+struct notify {
+	struct sockaddr_un addr;
+	struct message waiting[NOTIFY_WAITING];	/* ring: `n` from `first` on */
+	uint32_t first, n;
+	uint64_t free_ns;	/* one may be told (NOTIFY_AT_ONCE - 1) * NOTIFY_APART_NS before */
+	struct notify_stats stats;
+};
+
+int notify_new(struct notify **out, const char *path)
+{
+	struct notify *n = *out = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->addr.sun_family = AF_UNIX;
+	strncpy(n->addr.sun_path, path, sizeof(n->addr.sun_path) - 1);
+	return 0;
+}
+
+void notify_free(struct notify *n)
+{
+	for (; n && n->n; n->n--, n->first++)
+		free(n->waiting[n->first % NOTIFY_WAITING].text);
+	free(n);
+}
+
+bool notify_wants(const struct finding *f)
+{
+	if (f->grade != FINDING_FOUND)
+		return false;
+	return f->life.until_ns || !f->life.told ||
+	       (f->severity == FINDING_CRITICAL && !f->life.alarmed);
+}
+
+static void notify_drop_first(struct notify *n)
+{
+	free(n->waiting[n->first % NOTIFY_WAITING].text);
+	n->first++;
+	n->n--;
+}
+
+/* The same reason is told once. */
+static void notify_fail(struct notify *n, int error)
+{
+	if (n->stats.error != error)
+		log_say(LOG_WARN, "nobody is told of findings on-finding=%s error=\"%s\"",
+			n->addr.sun_path, strerror(-error));
+	n->stats.error = error;
+	n->stats.dropped++;
+}
+
+void notify_put(struct notify *n, char *text, size_t bytes)
+{
+	if (n->n == NOTIFY_WAITING) {
+		notify_fail(n, -ENOBUFS);
+		notify_drop_first(n);
+	}
+	n->waiting[(n->first + n->n++) % NOTIFY_WAITING] = (struct message){ text, bytes };
+}
+
+/* -EAGAIN: too many wait there to be taken.  -EMSGSIZE: it is more than a socket holds. */
+static int message_send(const struct message *m, const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+	ssize_t sent;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0) {
+		r = -errno;
+	} else {
+		sent = send(fd, m->text, m->bytes, MSG_NOSIGNAL);
+		r = sent == (ssize_t)m->bytes ? 0 : sent < 0 ? -EPIPE : -EMSGSIZE;
+	}
+	close(fd);
+	return r;
+}
+
+static void notify_tell_first(struct notify *n, uint64_t now_ns)
+{
+	int r = message_send(&n->waiting[n->first % NOTIFY_WAITING], &n->addr);
+
+	n->free_ns = (n->free_ns > now_ns ? n->free_ns : now_ns) + NOTIFY_APART_NS;
+	if (r == -EAGAIN)
+		return;
+	if (r < 0) {
+		notify_fail(n, r);
+	} else {
+		n->stats.told++;
+		n->stats.last_ns = now_ns;
+		n->stats.error = 0;
+	}
+	notify_drop_first(n);
+}
+
+uint64_t notify_run(struct notify *n, uint64_t now_ns)
+{
+	const uint64_t ahead_ns = (NOTIFY_AT_ONCE - 1) * NOTIFY_APART_NS;
+
+	while (n->n && n->free_ns <= now_ns + ahead_ns)
+		notify_tell_first(n, now_ns);
+	return n->n ? n->free_ns - ahead_ns : 0;
+}
+
+void notify_read_stats(const struct notify *n, struct notify_stats *stats)
+{
+	*stats = n->stats;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libbpf is called here and nowhere else.  A set of numbers is compared with the one before, so
+ * that what stays watched keeps its state in the kernel.
+ */
+#include "probe/watching.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probe/watch.skel.h"
+
+struct number_set {
+	int32_t at[PROBE_THREADS];
+	uint32_t n;
+};
+
+struct watching {
+	struct watch *kernel;
+	struct ring_buffer *ring;
+	struct number_set processes, threads;
+	watching_fn *fn;
+	void *arg;
+};
+
+/* ---- numbers -------------------------------------------------------------------- */
+
+static int numbers_by_size(const void *a, const void *b)
+{
+	const int32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void numbers_filter(struct watch *kernel, const struct number_set *set, bool watched)
+{
+	const uint32_t bits = 8 * sizeof(kernel->bss->hot.filter);
+
+	for (uint32_t i = 0; i < set->n; i++) {
+		uint32_t bit = (uint32_t)set->at[i] % bits;
+		unsigned long long *word = &kernel->bss->hot.filter[bit / 64];
+
+		*word = watched ? *word | 1ull << bit % 64 : *word & ~(1ull << bit % 64);
+	}
+}
+
+/* Both are in order: what only one of them has goes, or comes. */
+static void numbers_replace(struct number_set *set, const struct bpf_map *map, int32_t *numbers,
+			    uint32_t n)
+{
+	static const char nothing[256];
+	uint32_t had = 0, has = 0;
+	int fd = bpf_map__fd(map);
+
+	if (n)
+		qsort(numbers, n, sizeof(*numbers), numbers_by_size);
+	while (had < set->n || has < n) {
+		if (has == n || (had < set->n && set->at[had] < numbers[has])) {
+			bpf_map_delete_elem(fd, &set->at[had++]);
+		} else if (had == set->n || numbers[has] < set->at[had]) {
+			bpf_map_update_elem(fd, &numbers[has++], nothing, BPF_NOEXIST);
+		} else {
+			had++;
+			has++;
+		}
+	}
+	if (n)
+		memcpy(set->at, numbers, n * sizeof(*numbers));
+	set->n = n;
+}
+
+void watching_set(struct watching *w, int32_t *processes, uint32_t nprocesses,
+		  int32_t *threads, uint32_t nthreads)
+{
+	numbers_filter(w->kernel, &w->processes, false);
+	numbers_filter(w->kernel, &w->threads, false);
+	numbers_replace(&w->processes, w->kernel->maps.processes, processes, nprocesses);
+	numbers_replace(&w->threads, w->kernel->maps.threads, threads, nthreads);
+	numbers_filter(w->kernel, &w->processes, true);
+	numbers_filter(w->kernel, &w->threads, true);
+}
+
+/* ---- events --------------------------------------------------------------------- */
+
+static int watching_on_event(void *arg, void *data, size_t bytes)
+{
+	const struct watching *w = arg;
+
+	if (bytes >= sizeof(struct probe_event))
+		w->fn(data, w->arg);
+	return 0;
+}
+
+int watching_fd(const struct watching *w)
+{
+	return ring_buffer__epoll_fd(w->ring);
+}
+
+void watching_read(struct watching *w)
+{
+	ring_buffer__poll(w->ring, 0);
+}
+
+uint64_t watching_lost(const struct watching *w)
+{
+	return w->kernel->bss->lost;
+}
+
+/* ---- life ------------------------------------------------------------------------ */
+
+static int watching_say(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+int watching_begin(struct watching *w)
+{
+	w->kernel->bss->lost = 0;
+	return watch__attach(w->kernel);
+}
+
+void watching_end(struct watching *w)
+{
+	watch__detach(w->kernel);
+	watching_set(w, NULL, 0, NULL, 0);
+	watching_read(w);
+}
+
+int watching_new(struct watching **out, watching_fn *fn, void *arg)
+{
+	struct watching *w = calloc(1, sizeof(*w));
+	int r = 0;
+
+	if (!w)
+		return -ENOMEM;
+	w->fn = fn;
+	w->arg = arg;
+	libbpf_set_print(watching_say);
+	w->kernel = watch__open_and_load();
+	if (w->kernel)
+		w->ring = ring_buffer__new(bpf_map__fd(w->kernel->maps.events), watching_on_event,
+					   w, NULL);
+	if (!w->ring) {
+		r = -errno;
+		watching_free(w);
+		return r ?: -EIO;
+	}
+	*out = w;
+	return 0;
+}
+
+void watching_free(struct watching *w)
+{
+	if (!w)
+		return;
+	ring_buffer__free(w->ring);
+	watch__destroy(w->kernel);
+	free(w);
+}

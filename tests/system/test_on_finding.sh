@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Who acts on findings is told of them by systemd's own means, once each, and holds nothing up.
+. "$(dirname "$0")/lib.sh"
+
+AT=$T/finding.sock
+RECIPES=$TOP/deploy/on-finding
+exporter() { api status | jq -c ".exporters[] | select(.kind == \"on-finding\")" >"$T/exporter"; jq -e "$1" "$T/exporter" || { cat "$T/exporter"; return 1; }; }
+told() { cat "$T"/told.* 2>/dev/null | jq -e -s "$1"; }
+# Two ranks that never end their seventh operation, until they are killed.
+cat >"$T/hang.scn" <<'SCN'
+nodes 2
+comm world ranks 0-1 channels 2
+stuck rank 0 comm world op 6 state net
+loop forever
+	compute 1ms
+	AllReduce world 1Mi float32
+end
+SCN
+
+# ---- as ncclinsp-finding.socket does ---------------------------------------------------------
+if command -v systemd-socket-activate >/dev/null; then
+	start_daemon --stall-min 300ms --on-finding "$AT"
+	systemd-socket-activate --accept --inetd -l "$AT" sh -c "cat >'$T'/part.\$\$; mv '$T'/part.\$\$ '$T'/told.\$\$" 2>"$T/activate" &
+	started+=("$!")
+	wait_until 10 test -S "$AT"
+	SLURM_JOB_ID=471 start_job "$T/hang.scn"
+	check "a finding is told when it is found, as the API has it" wait_until 40 told \
+		'any(.[]; .verdict == "LINK" and .grade == "found" and .active and .job == "471" and .whom[0].rank == 0 and (.text | test("hangs")))'
+	end_job
+	check "... and when it is over" wait_until 40 told \
+		'[.[] | select(.verdict == "LINK") | .active] | contains([true, false])'
+	check "a death is told" wait_until 40 told 'any(.[]; .kind == "died" and .severity == "critical" and .active)'
+	check "each change is told once" told '(map([.id, .active, .severity]) | unique | length) == length'
+	check "what was told is counted" exporter ".done == $(cat "$T"/told.* | jq -s length) and .failed == 0 and .error == null and .at == \"$AT\""
+	check "... doctor tells of it" exits 0 'on-finding at .*finding.sock' "$B/ncclinsp" doctor
+	cat "$T"/told.* | jq -s -c '[.[] | select(.verdict == "LINK")] | sort_by(.active | not)[]' >"$T/kept"
+	stop_daemon
+	rm -f "$AT"
+else
+	skip "a finding is told as systemd's sockets do" "there is no systemd-socket-activate"
+fi
+
+# ---- nobody, and somebody who takes nothing -------------------------------------------------
+start_daemon --stall-min 300ms --on-finding "$AT"
+start_job "$T/hang.scn"
+check "nobody listens: it is counted, and why" wait_until 40 exporter '.done == 0 and .failed > 0 and .error == "No such file or directory"'
+check "... the log tells so once" eval '[ "$(grep -c "nobody is told of findings" "$T/daemon.log")" -eq 1 ]'
+check "... doctor warns" exits 0 'on-finding at .*: No such file' "$B/ncclinsp" doctor
+end_job
+stop_daemon
+python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(0)
+time.sleep(600)' "$AT" &
+started+=("$!")
+wait_until 10 test -S "$AT"
+start_daemon --stall-min 300ms --on-finding "$AT"
+start_job "$T/hang.scn"
+check "somebody listens and takes none: findings are found" wait_until 40 api_is 'findings?active=true' 'any(.findings[]; .verdict == "LINK")'
+end_job
+check "... and end" wait_until 40 api_is 'findings?active=true' 'all(.findings[]; .verdict != "LINK")'
+check "... what waits there is no failure" exporter '.done >= 1 and .error == null'
+stop_daemon
+check "... and ends at once" test "$?" -eq 0
+
+# ---- the recipes, with played programs where the real ones need a cluster --------------------
+mkdir "$T/bin"
+for program in scontrol kubectl; do
+	printf '#!/bin/sh\nprintf "%%s\\n" "$@" >"%s/%s.called"\n' "$T" "$program" >"$T/bin/$program"
+	chmod 755 "$T/bin/$program"
+done
+recipe() { PATH=$T/bin:$PATH "$RECIPES/$1.sh"; }
+finding() { jq -n -c --argjson active "$2" --arg severity "$3" --arg kind "$1" '{id: 7, kind: $kind, verdict: null, severity: $severity,
+	grade: "found", active: $active, job: "471", comm_name: "a \"b\" $(c)", text: "rank 3'"'"'s process has died; $(touch x) \"quoted\"",
+	since_at: "2026-11-24T10:00:00.000Z", until_at: (if $active then null else "2026-11-24T10:10:00.000Z" end)}'; }
+finding died true critical | recipe slurm-drain
+check "Slurm: the node is drained, with the reason" eval 'grep -qx State=DRAIN "$T/scontrol.called" && grep -Fqx "Reason=ncclinsp: died of job 471: rank 3'"'"'s process has died; \$(touch x) \"quoted\"" "$T/scontrol.called"'
+rm "$T/scontrol.called"
+for row in "died false critical" "straggler true critical" "died true warning"; do
+	finding $row | recipe slurm-drain
+done
+check "... not for what is over, blames a job, or can wait" test ! -e "$T/scontrol.called"
+finding died true critical | recipe kubernetes-condition
+check "Kubernetes: the node has a condition" eval 'tail -n 1 "$T/kubectl.called" | jq -e ".status.conditions[0] | .type == \"NcclFinding\" and .status == \"True\" and .reason == \"died\""'
+finding died false critical | recipe kubernetes-condition
+check "... until it is over" eval 'tail -n 1 "$T/kubectl.called" | jq -e ".status.conditions[0].status == \"False\""'
+done_testing

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ncclinsp-probe with the real kernel: which process takes a network thread's CPU and which one ends a
+# process is named; a probe that is absent, hangs or dies harms nothing.
+. "$(dirname "$0")/lib.sh"
+
+[ -x "$B/ncclinsp-probe" ] || skip_all "no ncclinsp-probe was built: libbpf, clang or bpftool is missing"
+[ "$(id -u)" -eq 0 ] || skip_all "only root may load a program into the kernel"
+why=$("$B/ncclinsp-probe" --check 2>&1 >/dev/null) || skip_all "it does not work here: $(tail -n 1 <<<"$why")"
+PROBE_SOCK=$T/probe.sock
+
+start_probe() {
+	"$B/ncclinsp-probe" --socket "$PROBE_SOCK" 2>>"$T/probe.log" &
+	PROBE_PID=$!
+	started+=("$PROBE_PID")
+	wait_until 20 test -S "$PROBE_SOCK"
+}
+probe_is() { api_is status ".probe | $1"; }
+
+# ---- rights --------------------------------------------------------------------
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$1" --ambient-caps "$1" --bounding-set "$1" "$B/ncclinsp-probe" --check; }
+if setpriv --help 2>/dev/null | grep -q -- --ambient-caps && chmod 755 "$T" && as_nobody -all 2>&1 | grep -q 'CAP_BPF'; then
+	check "two capabilities are enough for it" as_nobody -all,+bpf,+perfmon
+	check "one of them is not" exits 1 'CAP_PERFMON' as_nobody -all,+bpf
+else
+	skip "two capabilities are enough for it" "another user cannot run it here, or setpriv is missing"
+fi
+
+# ---- a daemon before its probe ---------------------------------------------------
+
+start_daemon --probe "$PROBE_SOCK"
+check "a probe that is absent is no trouble" probe_is '.connected == false'
+start_probe
+check "only its user may connect" test "$(stat -c %a "$PROBE_SOCK")" = 600
+check "it is found when it comes" wait_until 30 probe_is .connected
+
+# ---- a CPU that another process takes ----------------------------------------------
+
+# Both are kept to one CPU.  The hog wants a fifth of it, and gets it first: by its nice value, and
+# where each session is a group of its own, by that of its session.
+CPU=$(taskset -cp $$ | sed 's/.*[ ,-]//')
+# first NICE COMMAND...: in a session of its own, on that CPU.
+first() {
+	setsid bash -c 'echo "$1" >/proc/self/autogroup; exec taskset -c "$2" nice -n "$1" timeout -k 1 120 "${@:3}"' \
+		first "$1" "$CPU" "${@:2}" 2>>"$T/first" &
+	started+=($!)
+}
+cat >"$T/job.scn" <<'EOF'
+nodes 2
+comm pair ranks 0,1 channels 2
+link net rate 1GB/s
+loop forever
+	compute 30ms jitter 2%
+	AllReduce pair 1Mi float32
+end
+EOF
+cp "$(command -v perl)" "$T/nccl-hog"
+first -19 "$T/nccl-hog" -MTime::HiRes=time,sleep -e 'for (;;) { $end = time + .04; 1 while time < $end; sleep .12 }'
+first -10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn"
+check "it watches processes and their network threads" wait_until 30 probe_is '.processes == 2 and .threads >= 2'
+check "and tells of them" wait_until 20 probe_is '.events > 0 and .refused == 0'
+# On a busy machine others take a part as well.
+named() {
+	api_is 'findings?active=true' ".findings | map(select(.kind == \"proxy_starved\" and
+		(.evidence | .taker_command == \"nccl-hog\" and .taker_share > 0) and (.evidence.taker_share < 0.2 or
+		(.text | test(\"; pid [0-9]+ .nccl-hog. had its CPU for [0-9]+ % of that: \"))))) | length > 0"
+}
+check "the finding names the process that has the thread's CPU" wait_until 60 named
+pkill -f "$T/nccl-hog"
+
+# ---- a probe that hangs ---------------------------------------------------------------
+
+kill -STOP "$PROBE_PID"
+polls() { api status | jq .ingest.records; }
+polled=$(polls)
+goes_on() { [ "$(polls)" -gt "$polled" ]; }
+check "while it hangs, the daemon goes on" wait_until 20 goes_on
+kill -CONT "$PROBE_PID"
+
+# ---- who ended it -----------------------------------------------------------------------
+
+cp "$(type -P kill)" "$T/slurmstepd"
+victim=$(api processes | jq -r '.processes | map(select(.state == "live"))[0].pid')
+"$T/slurmstepd" -9 "$victim" &
+SENDER=$!
+killed() {
+	api_is findings ".findings | map(select(.kind == \"died\")) | length == 1 and
+		(.[0] | (.evidence.processes[0] | .sender_pid == $SENDER and .sender_command == \"slurmstepd\") and
+		(.text | test(\"It was killed by SIGKILL from pid $SENDER .slurmstepd.: see\")))"
+}
+check "who killed a process is told, by name and number" wait_until 30 killed
+api snapshot >"$T/node.json"
+report_says() { "$B/ncclinsp" report -o json "$T/node.json" | jq -r '.. | .text? // empty' | grep -q "SIGKILL from pid $SENDER (slurmstepd)"; }
+check "report says the same of the node's file" report_says
+
+# ---- a probe that dies -------------------------------------------------------------------
+
+kill -KILL "$PROBE_PID"
+check "a probe that dies is seen to be gone" wait_until 20 probe_is '.connected == false'
+start_probe
+check "and found when it is there again" wait_until 30 probe_is .connected
+stop_daemon
+check "the probe outlives the daemon" kill -0 "$PROBE_PID"
+kill "$PROBE_PID"
+wait "$PROBE_PID"
+check "and ends with status 0" test $? -eq 0
+done_testing
