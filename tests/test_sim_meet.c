@@ -38,6 +38,7 @@ struct rank {
 	int world;
 	int rounds;		/* that it takes part in */
 	bool ran_ahead;
+	int64_t late_ns;	/* as it has heard of it */
 };
 
 static _Atomic int done[RANKS];
@@ -50,7 +51,7 @@ static void *take_part(void *arg)
 		atomic_store(&done[r->world], i);
 		if (r->world == 1 && i % 50 == 0)
 			usleep(2000);		/* the others would be far away */
-		meet_wait(meet, r->world, (uint64_t)i, &pace);
+		r->late_ns = meet_wait(meet, r->world, (uint64_t)i, r->world == 2 ? i : 0, &pace);
 		for (int w = 0; w < RANKS; w++)
 			r->ran_ahead |= atomic_load(&done[w]) < i && w != 3;
 	}
@@ -72,6 +73,7 @@ START_TEST(nobody_goes_on_before_all_who_are_there_have_come)
 	for (int i = 0; i < RANKS; i++) {
 		pthread_join(r[i].thread, NULL);
 		ck_assert_msg(!r[i].ran_ahead, "rank %d", i);
+		ck_assert_int_ge(r[i].late_ns, r[i].rounds);	/* as the latest of them */
 	}
 	close_meet();
 }
@@ -82,7 +84,7 @@ START_TEST(nobody_waits_for_who_is_dead)
 	open_meet("processes 2\ngpus 2\ncomm w ranks 0-3\n");
 	meet_bury(meet, scn, 1);
 	meet_leave(meet, 1);
-	meet_wait(meet, 0, 7, &pace);
+	meet_wait(meet, 0, 7, 0, &pace);
 	close_meet();
 }
 END_TEST
@@ -91,7 +93,7 @@ START_TEST(who_is_stopped_waits_no_more)
 {
 	open_meet("gpus 2\ncomm w ranks 0,1\n");
 	stop = 1;
-	meet_wait(meet, 0, 1, &pace);
+	meet_wait(meet, 0, 1, 0, &pace);
 	close_meet();
 }
 END_TEST
@@ -100,7 +102,7 @@ START_TEST(ranks_that_share_a_thread_come_as_one)
 {
 	open_meet("processes 2\ngpus 2\nthreads process\ncomm w ranks 0-3\n");
 	meet_leave(meet, 2);
-	meet_wait(meet, 0, 1, &pace);
+	meet_wait(meet, 0, 1, 0, &pace);
 	close_meet();
 }
 END_TEST
@@ -115,10 +117,26 @@ START_TEST(apart_there_is_nothing_to_wait_for)
 		snprintf(text, sizeof(text), "gpus 2\n%scomm w ranks 0,1\n", apart[i]);
 		open_meet(text);
 		ck_assert_ptr_null(meet);
-		meet_wait(meet, 0, 1, &pace);
+		meet_wait(meet, 0, 1, 0, &pace);
 		meet_leave(meet, 0);
 		close_meet();
 	}
+}
+END_TEST
+
+/* Ten seconds late at its first launch, and not in time again after a rest. */
+START_TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for)
+{
+	const int64_t began = pace_now();
+	struct player_plugin plugin = { probe_table(6), 6 };
+	const struct pace late = { .factor = 1, .base_ns = began - 10000000000 };
+
+	scn = fx_scenario("gpus 2\nthreads process\ncomm w ranks 0,1 channels 2\n"
+			  "loop 2\nAllReduce w 1Ki float32\nsync\nidle 200ms\nend\n");
+	probe_reset(NCCL_COLL, 0);
+	ck_assert_int_eq(player_run(scn, 0, &plugin, &late, &PLAYER_ALONE), 0);
+	ck_assert_int_ge(pace_now() - began, 200000000);
+	scenario_free(scn);
 }
 END_TEST
 
@@ -197,6 +215,7 @@ int main(void)
 		FX_TEST(nobody_waits_for_who_is_dead),
 		FX_TEST(who_is_stopped_waits_no_more),
 		FX_TEST(ranks_that_share_a_thread_come_as_one),
+		FX_TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for),
 		FX_TEST(apart_there_is_nothing_to_wait_for),
 		FX_TEST(operations_are_told_run_by_run),
 		FX_LOOP(what_is_told_is_what_the_mask_said, 0, 2),

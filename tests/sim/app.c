@@ -82,7 +82,7 @@ static void take_ras(struct player *player, const struct task *t)
 
 static void task_call(struct app *app, struct task *t, bool captured)
 {
-	pace_wait(&app->player->pace, t->side.enqueued);
+	player_wait(app->player, t->side.enqueued);
 	take_ras(app->player, t);
 	t->mask = player_mask(app->player);
 	proxy_note_mask(t->member, t->side.enqueued, t->mask);
@@ -185,7 +185,7 @@ static int tasks_launch_kernel(struct app *app, const struct plan_step *step, in
 {
 	struct task *t = app->launch;
 
-	pace_wait(&app->player->pace, t->side.launched);
+	player_wait(app->player, t->side.launched);
 	__atomic_store_n(&t->member->capturing, step->kind == PLAN_CAPTURE, __ATOMIC_RELAXED);
 	report_launch(t, ntasks);
 	if (step->kind != PLAN_CAPTURE) {
@@ -285,7 +285,7 @@ static void await_death(struct app *app)
 			continue;
 		if (!app->task[i].hidden)	/* the proxy dies for all of us */
 			pace_hold(&app->player->pace, INT64_MAX);
-		pace_wait(&app->player->pace, app->task[i].op.cut_ns);
+		player_wait(app->player, app->task[i].op.cut_ns);
 		kill(getpid(), SIGKILL);
 	}
 }
@@ -299,7 +299,7 @@ static void abort_comms(struct app *app)
 
 		if (!f || f->kind != FAULT_ABORT || m->aborted)
 			continue;
-		pace_wait(&app->player->pace, app->task[i].op.cut_ns);
+		player_wait(app->player, app->task[i].op.cut_ns);
 		proxy_leave(m);
 		m->aborted = true;
 		if (m->context)
@@ -361,7 +361,7 @@ static int replay_captured(struct app *app, const struct plan_step *step, struct
 		c->task[i].op = *op;
 		c->task[i].side = *side;
 	}
-	pace_wait(&app->player->pace, c->task->side.enqueued);
+	player_wait(app->player, c->task->side.enqueued);
 	if (!hook_has_proxy_work(c->task, c->ntasks))
 		return 0;
 	prepare_death(app, c->task);
@@ -392,6 +392,27 @@ static void drain_proxies(struct app *app, bool all)
 	}
 }
 
+/* How late the latest launch so far was, of the ranks of this thread. */
+static int64_t app_late_ns(const struct app *app)
+{
+	const struct player *p = app->player;
+	int64_t late = p->lag_ns;
+
+	for (int i = 0; i < p->nmembers; i++)
+		if (rank_is_ours(app, p->member[i].world) && p->member[i].late_ns > late)
+			late = p->member[i].late_ns;
+	return late;
+}
+
+/* A host that waits for a GPU goes on as late as that is. */
+static void host_fall_behind(struct player *p, int64_t late_ns)
+{
+	int64_t lag = p->lag_ns;
+
+	while (late_ns > lag && !atomic_compare_exchange_weak(&p->lag_ns, &lag, late_ns))
+		;
+}
+
 static int play_sync(struct app *app, const struct plan_step *step)
 {
 	struct player *p = app->player;
@@ -401,8 +422,9 @@ static int play_sync(struct app *app, const struct plan_step *step)
 	drain_proxies(app, step->kind == PLAN_END);
 	if (plan_host_ns(app->plan, app->first) == PLAN_NEVER)
 		return 0;
-	meet_wait(p->meet, app->first, step->number, &p->pace);
-	pace_wait(&p->pace, plan_host_ns(app->plan, app->first));
+	host_fall_behind(p, meet_wait(p->meet, app->first, step->number, app_late_ns(app),
+				      &p->pace));
+	player_wait(p, plan_host_ns(app->plan, app->first));
 	return 0;
 }
 
@@ -416,7 +438,7 @@ static int play_end(struct app *app, const struct plan_step *step)
 			end = plan_gpu_ns(app->plan, w);
 	if (end == PLAN_NEVER)
 		return 1;
-	pace_wait(&app->player->pace, end);
+	player_wait(app->player, end);
 	return 0;
 }
 

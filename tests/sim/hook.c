@@ -207,7 +207,7 @@ static void note_lateness(struct task *task, int ntasks)
 {
 	struct member *m = task->member;
 	const struct pace *pace = &m->player->pace;
-	int64_t late = pace->factor == 0 ? 0 : pace_now() - pace_wall(pace, task->side.launched);
+	int64_t late = pace_late(pace, task->side.launched);
 
 	if (late > m->late_ns)
 		m->late_ns = late;
@@ -286,7 +286,7 @@ static void *callback_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&h->mutex);
-		pace_wait(&h->player->pace, cb->task->side.launched);
+		player_wait(h->player, cb->task->side.launched);
 		hook_run(cb->task, cb->ntasks, true);
 		free(cb);
 		pthread_mutex_lock(&h->mutex);

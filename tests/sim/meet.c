@@ -13,6 +13,7 @@
 struct meet {
 	_Atomic uint32_t turn;		/* those who wait, wait for it to change */
 	int nranks;
+	_Atomic int64_t late_ns;	/* of the latest so far, behind the model */
 	_Atomic uint64_t launched[SCENARIO_MAX_RANKS];	/* by a thread's first rank */
 };
 
@@ -54,13 +55,19 @@ static void meet_wake(struct meet *m)
 	syscall(SYS_futex, &m->turn, FUTEX_WAKE, SCENARIO_MAX_RANKS, NULL, NULL, 0);
 }
 
-void meet_wait(struct meet *m, int first, uint64_t launches, const struct pace *pace)
+static void meet_note_late(struct meet *m, int64_t late_ns)
+{
+	int64_t most = atomic_load_explicit(&m->late_ns, memory_order_seq_cst);
+
+	while (late_ns > most && !atomic_compare_exchange_weak_explicit(&m->late_ns, &most, late_ns,
+			memory_order_seq_cst, memory_order_seq_cst))
+		;
+}
+
+static void meet_all(struct meet *m, uint64_t launches, const struct pace *pace)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };
 
-	if (!m)
-		return;
-	atomic_store_explicit(&m->launched[first], launches, memory_order_seq_cst);
 	if (meet_is_complete(m, launches)) {	/* of two who come last, one sees both */
 		meet_wake(m);
 		return;
@@ -72,6 +79,17 @@ void meet_wait(struct meet *m, int first, uint64_t launches, const struct pace *
 			return;
 		syscall(SYS_futex, &m->turn, FUTEX_WAIT, turn, &look, NULL, 0);
 	}
+}
+
+int64_t meet_wait(struct meet *m, int first, uint64_t launches, int64_t late_ns,
+		  const struct pace *pace)
+{
+	if (!m)
+		return late_ns;
+	meet_note_late(m, late_ns);
+	atomic_store_explicit(&m->launched[first], launches, memory_order_seq_cst);
+	meet_all(m, launches, pace);
+	return atomic_load_explicit(&m->late_ns, memory_order_seq_cst);
 }
 
 void meet_leave(struct meet *m, int first)

@@ -192,6 +192,7 @@ static int child_main(const struct sim_options *o, const struct scenario *scn, i
 	struct player_plugin plugin;
 	int r;
 
+	prctl(PR_SET_TIMERSLACK, 1);	/* a host that wakes late makes all of them late */
 	if ((o->shm_dir && node_set_shm_dir(o->shm_dir, node) < 0) || set_env(o, node) < 0)
 		return EXIT_FAILURE;
 	if (load_plugin(o, scn, process, &loader))

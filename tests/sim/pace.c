@@ -73,6 +73,13 @@ void pace_wait(const struct pace *pace, int64_t model_ns)
 		sleep_in_slices(pace, pace_wall(pace, model_ns));
 }
 
+int64_t pace_late(const struct pace *pace, int64_t model_ns)
+{
+	int64_t late = pace->factor == 0 ? 0 : pace_now() - pace_wall(pace, model_ns);
+
+	return late > 0 ? (int64_t)((double)late * pace->factor) : 0;
+}
+
 void pace_hold(const struct pace *pace, int64_t ns)
 {
 	sleep_in_slices(pace, ns == INT64_MAX ? ns : pace_now() + ns);

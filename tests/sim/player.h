@@ -34,7 +34,7 @@ struct member {
 	void *group[2];			/* handle slots, eager and replay; never cleared */
 	bool aborted;
 	bool capturing;			/* the last launch went into a graph */
-	int64_t late_ns;		/* most that a launch came late */
+	int64_t late_ns;		/* most that a launch came late, in model time */
 	struct asked asked;
 };
 
@@ -48,6 +48,7 @@ struct player {
 	int process;
 	int mask;			/* NCCL's one activation mask; libraries write it */
 	struct hook *hook;		/* the callback thread */
+	_Atomic int64_t lag_ns;		/* how much later than in the model its hosts call */
 	struct member *member;
 	int nmembers;
 };
@@ -76,6 +77,12 @@ int player_run(const struct scenario *scn, int process, const struct player_plug
 
 /* The member of this communicator and rank, or NULL if it lives elsewhere. */
 struct member *player_member(struct player *player, const struct sim_comm *comm, int rank);
+
+/* Until a host comes to what the model has it do at this time. */
+static inline void player_wait(const struct player *player, int64_t model_ns)
+{
+	pace_wait(&player->pace, model_ns + player->lag_ns);
+}
 
 /* The mask as NCCL reads it. */
 static inline int player_mask(struct player *player)

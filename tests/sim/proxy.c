@@ -271,15 +271,23 @@ static struct job *sleep_until_work(struct proxy *p)
 	return foreign;
 }
 
+/* Until when the first job finds the thread away: late if its launch was; 0: it is here. */
+static int64_t away_until(const struct proxy *p)
+{
+	const struct task *task = p->first ? p->first->task : NULL;
+
+	return task && task->side.away ? task->side.away + task->late_ns : 0;
+}
+
 /* The first job, unless it finds the thread away: then all that is due meanwhile waits. */
 static struct job *take_due_job(struct proxy *p)
 {
-	const struct plan_side *side = p->first ? &p->first->task->side : NULL;
+	int64_t away = away_until(p);
 
-	if (!side || !side->away)
+	if (!away)
 		return proxy_take_job(p);
-	work_delay(&p->work, side->launched, side->away);
-	return pace_due(&p->member->player->pace, side->away) ? proxy_take_job(p) : NULL;
+	work_delay(&p->work, p->first->task->side.launched + p->first->task->late_ns, away);
+	return pace_due(&p->member->player->pace, away) ? proxy_take_job(p) : NULL;
 }
 
 /* Whether something is to come at a known time. */
@@ -287,7 +295,7 @@ static bool next_time(const struct proxy *p, int64_t *at)
 {
 	if (!p->first && !proxy_has_actions(p))
 		return false;
-	*at = p->first ? p->first->task->side.away : PLAN_NEVER;
+	*at = p->first ? away_until(p) : PLAN_NEVER;
 	if (proxy_has_actions(p) && p->work.action[p->work.first].at < *at)
 		*at = p->work.action[p->work.first].at;
 	return true;
@@ -296,9 +304,7 @@ static bool next_time(const struct proxy *p, int64_t *at)
 /* The first job found the thread away because others have its CPU, and nothing else is due. */
 static bool is_crowded_out(const struct proxy *p)
 {
-	const struct plan_side *side = p->first ? &p->first->task->side : NULL;
-
-	return side && side->away && side->busy && p->member->player->pace.factor != 0;
+	return away_until(p) && p->first->task->side.busy && p->member->player->pace.factor != 0;
 }
 
 /* Called and returns with the mutex held. */
