@@ -209,6 +209,8 @@ FILENAME ~ /\.schema$/ && /^[a-z0-9_]+: / && mode == "object" {
 		container[key] = ""
 	}
 	type[key] = rest
+	if (rest == "time" && own_place[object] ~ /evidence/)
+		fail(object "." name ": evidence has no clock to tell a time by; take u64, ns")
 	loose[key] = optional
 	part_of[key] = part
 	fields_of[object, nfields[object]++] = name

@@ -21,7 +21,7 @@ bool pace_due(const struct pace *pace, int64_t model_ns);
 void pace_wait(const struct pace *pace, int64_t model_ns);
 bool pace_stopped(const struct pace *pace);
 void pace_hold(const struct pace *pace, int64_t ns);	/* wall time; INT64_MAX: for ever */
-int64_t pace_late(const struct pace *pace, int64_t model_ns);	/* since then, in model time, or 0 */
+int64_t pace_late(const struct pace *pace, int64_t model_ns);	/* since then, model ns; or 0 */
 void pace_sleep(int64_t ns);			/* wall time, come what may */
 int64_t pace_wall(const struct pace *pace, int64_t model_ns);	/* CLOCK_MONOTONIC; factor not 0 */
 struct timespec pace_deadline(const struct pace *pace, int64_t model_ns);

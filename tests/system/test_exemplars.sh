@@ -77,7 +77,9 @@ TRANSFERS='. as $f |
 keep "$T/net" slow-link-once world 200 "$TRANSFERS"
 check "of one over the network, so are its transfers, and those before and after" net_is "$TRANSFERS"
 check "... which tell the link that was slow" net_is \
-	'[.transfers[] | select(.direction == "send")] | max_by(.time.net_ns) | .rank == 0 and .peer == 1'
+	'.operation as $o | [.transfers[] | select(.direction == "send" and
+	 .stop_mono_ns > $o.enqueued_mono_ns and .start_mono_ns < $o.proxy_stop_mono_ns)] |
+	 max_by(.time.net_ns) | .rank == 0 and .peer == 1'
 
 mkdir "$T/was"
 api exemplars | jq '[.exemplars[] | del(.at_mono_ns)]' >"$T/was/list"

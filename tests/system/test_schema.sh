@@ -96,6 +96,8 @@ refused() {
 }
 check "one header of a table has one meaning" refused 'SHARE.* means two things' \
 	's/^WAITED(%) wait_fraction/SHARE(%) wait_fraction/' summary.schema
+check "evidence has no times" refused 'evidence has no clock' \
+	's/^window_ns: u64 .*/window_ns: time/' proxy_starved_evidence.schema
 check "each field is explained" refused 'nothing explains op.count' \
 	'/^count:/{n;d}' op.schema
 check "each column is explained" refused 'nothing explains column SHARE' \
