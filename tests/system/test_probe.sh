@@ -37,8 +37,8 @@ check "it is found when it comes" wait_until 30 probe_is .connected
 
 # ---- a CPU that another process takes ----------------------------------------------
 
-# Both are kept to one CPU.  The hog wants a fifth of it, and gets it first: by its nice value, and
-# where each session is a group of its own, by that of its session.
+# Both are kept to one CPU.  The hog wants a quarter of it, and gets it first: by real time, or by its
+# nice value, and where each session is a group of its own, by that of its session.
 CPU=$(taskset -cp $$ | sed 's/.*[ ,-]//')
 # first NICE COMMAND...: in a session of its own, on that CPU.
 first() {
@@ -46,17 +46,18 @@ first() {
 		first "$1" "$CPU" "${@:2}" 2>>"$T/first" &
 	started+=($!)
 }
-cat >"$T/job.scn" <<'EOF'
+# Its hosts are ahead of their GPUs: kernels begin while somebody else has the CPU.
+cat >"$T/job.scn" <<EOF
 nodes 2
 comm pair ranks 0,1 channels 2
 link net rate 1GB/s
 loop forever
-	compute 30ms jitter 2%
-	AllReduce pair 1Mi float32
+$(for i in {1..16}; do echo "compute 10ms jitter 2%"; echo "AllReduce pair 1Mi float32"; done)
 end
 EOF
 cp "$(command -v perl)" "$T/nccl-hog"
-first -19 "$T/nccl-hog" -MTime::HiRes=time,sleep -e 'for (;;) { $end = time + .04; 1 while time < $end; sleep .12 }'
+REAL_TIME=$(chrt -f 1 echo chrt -f 1 2>/dev/null)
+first -19 $REAL_TIME "$T/nccl-hog" -MTime::HiRes=time,sleep -e 'for (;;) { $end = time + .04; 1 while time < $end; sleep .12 }'
 first -10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn"
 check "it watches processes and their network threads" wait_until 30 probe_is '.processes == 2 and .threads >= 2'
 check "and tells of them" wait_until 20 probe_is '.events > 0 and .refused == 0'
