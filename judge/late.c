@@ -26,6 +26,8 @@
 #define LEAST_CHANCE	5e-4
 #define LEAST_GAP	1.5	/* times what the others are apart */
 #define LEAST_STEADY	(1.0 / 3)	/* part of operations */
+#define LEAST_LOOKS	3
+#define STEADY_LOOKS	0.5		/* part of looks */
 #define SLOW_SHARE	0.95	/* more than that is everything */
 
 /* ---- one operation --------------------------------------------------------- */
@@ -198,6 +200,7 @@ void late_add_window(struct late_window *to, const struct late_window *from)
 	to->slow += from->slow;
 	to->slow_ns += from->slow_ns;
 	to->tail_ns += from->tail_ns;
+	to->looks += from->looks;
 }
 
 void late_add_tally(struct late_tally *to, const struct late_tally *from)
@@ -205,6 +208,7 @@ void late_add_tally(struct late_tally *to, const struct late_tally *from)
 	to->last += from->last;
 	to->late_ns += from->late_ns;
 	to->late_square += from->late_square;
+	to->looks_square += from->looks_square;
 	to->blame_ns += from->blame_ns;
 	to->moved_ns += from->moved_ns;
 	to->timed_ns += from->timed_ns;
@@ -278,17 +282,30 @@ double late_times(const struct late_view *v, uint32_t rank)
 	return square <= 0 || more * more / square > ops ? ops : more * more / square;
 }
 
-enum verdict late_how_often(double times, uint64_t ops)
+/* In that many of the operations, equally late in each, it is late in each that counts. */
+static bool is_late_in_most(const struct late_view *v, uint32_t rank)
 {
-	return times >= LEAST_STEADY * (double)ops ? VERDICT_STEADY : VERDICT_INTERMITTENT;
+	return late_times(v, rank) >= LEAST_STEADY * (double)v->window->ops;
 }
 
-uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how)
+enum verdict late_how_often(const struct late_view *v, uint32_t rank)
 {
-	if (!w->judged || !t->late_ns)
+	double late = (double)v->tally[rank].late_ns, square = v->tally[rank].looks_square;
+	double looks = (double)v->window->looks;
+
+	return is_late_in_most(v, rank) ||
+	       (looks >= LEAST_LOOKS && late * late >= STEADY_LOOKS * looks * square) ?
+	       VERDICT_STEADY : VERDICT_INTERMITTENT;
+}
+
+uint64_t late_mean_ns(const struct late_view *v, uint32_t rank)
+{
+	const struct late_tally *t = &v->tally[rank];
+
+	if (!v->window->judged || !t->late_ns)
 		return 0;
-	return how == VERDICT_STEADY ? t->late_ns / w->judged :
-				       (uint64_t)(t->late_square / (double)t->late_ns);
+	return is_late_in_most(v, rank) ? t->late_ns / v->window->judged :
+					  (uint64_t)(t->late_square / (double)t->late_ns);
 }
 
 /* The probability that one of n that are alike has that part of what `tries` gave them. */

@@ -97,6 +97,7 @@ struct late_tally {
 	uint64_t last;		/* operations that it was last in by its own doing */
 	uint64_t late_ns;	/* sum over what was judged, without what others handed on */
 	double late_square;	/* sum of the squares of the same */
+	double looks_square;	/* ... of what each look found of it (late_window.looks) */
 	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
 	uint64_t timed_ns;	/* part of late_ns: known is how long its kernel was queued ... */
@@ -111,6 +112,7 @@ struct late_window {
 	uint64_t slow;		/* rated ones that took all that are seen over 1.3 c* */
 	uint64_t slow_ns;	/* sum over these: the shortest time inside beyond c* */
 	uint64_t tail_ns;	/* sum over what was judged */
+	uint64_t looks;		/* at what was new: one a second; 0: nobody looked */
 };
 
 /* A window and its ranks: n that are seen of nranks. */
@@ -159,11 +161,14 @@ bool late_is_late(const struct late_view *v, uint32_t rank);
 /* The number of operations that it was late in, were it equally late in each. */
 double late_times(const struct late_view *v, uint32_t rank);
 
-/* STEADY: late in a third of the operations at least (times: late_times()). */
-enum verdict late_how_often(double times, uint64_t ops);
+/*
+ * STEADY: late in a third of the operations at least, or, of three looks and more, in half: one
+ * of the operations of each iteration says as much as all.
+ */
+enum verdict late_how_often(const struct late_view *v, uint32_t rank);
 
 /* The mean time behind the first: of what was judged; of one late now and then, when it was. */
-uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how);
+uint64_t late_mean_ns(const struct late_view *v, uint32_t rank);
 
 /*
  * The reason: a kernel that starts when it is posted was posted late; one that was queued had

@@ -227,8 +227,8 @@ static void rank_describe(struct late_rank *r, const struct late_view *v, uint32
 	double times = late_times(v, rank);
 	double gaps_ns = GAPS * ratio_of((double)v->window->wall_ns, times);
 
-	r->verdict = late_how_often(times, v->window->ops);
-	r->mean_ns = late_mean_ns(&r->window, &r->tally, r->verdict);
+	r->verdict = late_how_often(v, rank);
+	r->mean_ns = late_mean_ns(v, rank);
 	times *= ratio_of((double)r->window.ops, (double)v->window->ops);
 	r->times = (uint64_t)(times + 0.5);
 	r->score = v->window->judged ? late_score(v, rank) : 0;
@@ -362,11 +362,24 @@ void late_series_begin(struct late_series *s, int32_t nranks, uint64_t now_ns)
 	s->slot[0].from_ns = now_ns;
 }
 
+/* How it is spread over time: what each has come late since the last look. */
+static void slot_note_look(struct late_series *s, struct late_slot *open)
+{
+	open->sums.looks++;
+	for (uint32_t i = 0; i < s->n; i++) {
+		double more = (double)(open->tally[i].late_ns - s->looked_ns[i]);
+
+		open->tally[i].looks_square += more * more;
+		s->looked_ns[i] = open->tally[i].late_ns;
+	}
+}
+
 void late_series_look(struct late_series *s, uint64_t window_ns, uint64_t now_ns)
 {
 	struct late_slot *open = late_series_open(s);
 
 	open->sums.wall_ns = now_ns - open->from_ns;
+	slot_note_look(s, open);
 	series_look(s, false, window_ns, now_ns);
 }
 
@@ -375,6 +388,8 @@ void late_series_close(struct late_series *s, uint64_t window_ns, uint64_t now_n
 	struct late_slot *open = late_series_open(s);
 
 	open->sums.wall_ns = now_ns - open->from_ns;
+	slot_note_look(s, open);
+	memset(s->looked_ns, 0, sizeof(s->looked_ns));
 	if (s->nslots == LATE_SLOTS)
 		memmove(s->slot, s->slot + 1, LATE_SLOTS * sizeof(s->slot[0]));
 	else

@@ -23,6 +23,7 @@ struct job {
 	double period_ns;
 	double jitter;		/* of the period, all ranks, each operation */
 	double late_ns;		/* each time ... */
+	uint32_t step;		/* operations of an iteration, in whose first it is late (0: in all) */
 	double stop_ns;		/* ... or each minute, that rank or (late == n) any */
 	uint64_t from_ns, until_ns, end_ns;	/* of lateness; of the job */
 };
@@ -32,6 +33,7 @@ struct outcome {
 	uint64_t found_ns;	/* when the late one first was; 0: never */
 	uint64_t since_ns, over_ns;
 	bool right, wrong, suspected_wrong;
+	bool steady;		/* by the last verdict */
 	double share;
 };
 
@@ -46,11 +48,14 @@ static double drawn_scale(double from, double to)
 	return exp(drawn(log(from), log(to)));
 }
 
-static void job_step(const struct job *j, struct late_series *s, uint64_t now_ns, bool stops)
+/* Operation number `count`; somebody `stops` before it, or not. */
+static void job_step(const struct job *j, struct late_series *s, uint64_t now_ns, uint64_t count,
+		     bool stops)
 {
 	uint32_t stopped = j->late < j->n ? j->late : (uint32_t)fx_random() % j->n;
 	double late[LATE_RANKS], last = 0, shares[LATE_RANKS], scratch[2 * LATE_RANKS];
-	bool is_late = now_ns >= j->from_ns && now_ns < j->until_ns;
+	bool is_late = now_ns >= j->from_ns && now_ns < j->until_ns &&
+		       (!j->step || count % j->step == 0);
 	struct late_slot *slot = late_series_open(s);
 	struct late_part parts[LATE_RANKS] = { 0 };
 	struct late_op op;
@@ -90,6 +95,8 @@ static void outcome_look(const struct job *j, const struct late_series *s, uint6
 		}
 		if (i != j->late)
 			continue;
+		if (r->grade == LATE_FOUND)
+			o->steady = r->verdict == VERDICT_STEADY;
 		if (r->grade == LATE_FOUND && !o->found_ns) {
 			o->found_ns = now_ns;
 			o->since_ns = r->since_ns;
@@ -104,6 +111,7 @@ static struct outcome job_run(const struct job *j)
 {
 	static struct late_series s;
 	struct outcome o = { 0 };
+	uint64_t count = 0;
 	double now = 1, turned = SECOND, slot = WINDOW / LATE_WINDOW, stop = 60.0 * SECOND;
 
 	s = (struct late_series){ .n = j->n };
@@ -111,7 +119,7 @@ static struct outcome job_run(const struct job *j)
 	while (now < (double)j->end_ns) {
 		bool stops = j->stop_ns > 0 && now >= stop;
 
-		job_step(j, &s, (uint64_t)now, stops);
+		job_step(j, &s, (uint64_t)now, count++, stops);
 		now += j->period_ns + (stops ? j->stop_ns : 0);
 		stop += stops ? drawn(55, 65) * SECOND : 0;
 		if (now < turned)
@@ -205,7 +213,7 @@ END_TEST
 /* Of stops that hit any rank, chance gives seven of seven to one of four in one of 4096 jobs. */
 START_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
 {
-	uint32_t right = 0, wrong = 0;
+	uint32_t right = 0, wrong = 0, steady = 0;
 	double took = 0;
 
 	for (int k = 0; k < RUNS / 4; k++) {
@@ -217,6 +225,7 @@ START_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
 		j.stop_ns = drawn(0.02, 0.1) * WINDOW;
 		o = job_run(&j);
 		right += o.right;
+		steady += o.steady;
 		took = fmax(took, (double)o.found_ns);
 		j.late = j.n;
 		o = job_run(&j);
@@ -226,6 +235,30 @@ START_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
 	       right, RUNS / 4, took / SECOND, wrong);
 	ck_assert_uint_ge(right, RUNS / 4 * 95 / 100);
 	ck_assert_uint_le(wrong, RUNS / 4 * 8 / 100);
+	ck_assert_uint_eq(steady, 0);
+}
+END_TEST
+
+/* Gradients go in many buckets: who comes late to each iteration is late in the first. */
+START_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then)
+{
+	uint32_t right = 0, steady = 0;
+
+	for (int k = 0; k < RUNS / 10; k++) {
+		struct job j = job_draw(0);
+		struct outcome o;
+
+		j.step = 4 + (uint32_t)fx_random() % 60;
+		j.period_ns = drawn_scale(0.1, 1) * SECOND / j.step;
+		j.late_ns = 0.05 * j.period_ns * j.step;
+		o = job_run(&j);
+		right += o.right;
+		steady += o.steady;
+	}
+	printf("# late in the first of each iteration: %u of %u right, %u steady\n", right, RUNS / 10,
+	       steady);
+	ck_assert_uint_ge(right, RUNS / 10 * 95 / 100);
+	ck_assert_uint_eq(steady, right);
 }
 END_TEST
 
@@ -256,6 +289,7 @@ int main(void)
 		FX_TEST(who_costs_one_percent_is_hardly_ever_found),
 		FX_TEST(two_that_are_late_together_are_both_found),
 		FX_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are),
+		FX_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then),
 		FX_TEST(chance_finds_nobody),
 	};
 

@@ -77,7 +77,7 @@ START_TEST(it_finds_what_a_search_of_all_lags_finds)
 
 		add(odd ? 5000 + fx_random() % 9 : iteration[i % length], MS);
 	}
-	period_find(p);
+	period_find(p, false);
 	ck_assert_uint_eq(p->lag, slow_lag());
 }
 END_TEST
@@ -86,7 +86,7 @@ START_TEST(noise_has_no_period)
 {
 	for (int i = 0; i < 2000; i++)
 		add(fx_random() % 50, MS);
-	ck_assert(!period_find(p));
+	ck_assert(!period_find(p, false));
 	ck_assert_uint_eq(slow_lag(), 0);
 }
 END_TEST
@@ -113,7 +113,7 @@ START_TEST(what_was_posted_first_may_end_later)
 		add(1, 50 * MS);
 		add(2, 50 * MS);
 	}
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(period_step(p, 1000 * MS).step_ns, 100 * MS);
 }
 END_TEST
@@ -121,7 +121,7 @@ END_TEST
 START_TEST(its_iterations_are_measured_from_the_longest_gap)
 {
 	iterate(80);
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 11);
 	ck_assert_uint_eq(p->median_ns, 100 * MS);
 	ck_assert_uint_eq(p->p95_ns, 200 * MS);
@@ -135,7 +135,7 @@ START_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period)
 		add(77, 50 * MS);
 		add(78, 50 * MS);
 	}
-	period_find(p);
+	period_find(p, false);
 	ck_assert_uint_eq(p->lag, slow_lag());
 }
 END_TEST
@@ -146,7 +146,7 @@ START_TEST(order_of_completion_does_not_matter)
 		for (uint64_t k = 4; k-- > 0;)
 			period_add(p, (i + k) % 10, (1000 + i + k) * MS,
 				   (struct period_part){ 0 });
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 10);
 }
 END_TEST
@@ -154,25 +154,71 @@ END_TEST
 START_TEST(another_phase_ends_the_period_and_a_new_one_is_found)
 {
 	iterate(100);
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 11);
 	for (int i = 0; i < 30; i++)
 		add(100 + (uint64_t)i % 3, MS);
-	ck_assert(!period_find(p));
+	ck_assert(!period_find(p, false));
 	for (int i = 0; i < PERIOD_TOKENS; i++)
 		add(100 + (uint64_t)i % 3, MS);
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 3);
 	ck_assert_uint_eq(p->median_ns, 3 * MS);
+}
+END_TEST
+
+/* Gradients in buckets of one size. */
+static void buckets(uint32_t times, uint32_t lag, uint64_t pause_ns)
+{
+	for (uint32_t i = 0; i < times * lag; i++)
+		add(1, i % lag ? (100 + fx_random() % 200) * MS / 100 :
+			       pause_ns + fx_random() % (pause_ns / 5));
+}
+
+START_TEST(gaps_tell_how_many_of_one_kind_are_an_iteration)
+{
+	uint32_t lag;
+
+	fx_seed((uint64_t)_i);
+	lag = 2 + (uint32_t)(fx_random() % 63);
+	buckets(12, lag, (20 + fx_random() % 200) * MS);
+	ck_assert(period_find(p, false));
+	ck_assert_uint_eq(p->lag, lag);
+}
+END_TEST
+
+START_TEST(one_operation_an_iteration_is_one)
+{
+	fx_seed((uint64_t)_i);
+	for (int i = 0; i < 600; i++)	/* something takes longer now and then */
+		add(1, (80 + fx_random() % 20) * MS + (fx_random() % 20 ? 0 : 400 * MS));
+	ck_assert(period_find(p, false));
+	ck_assert_uint_eq(p->lag, 1);
+	for (int i = 0; i < 600; i++)	/* every eighth one takes twice as long */
+		add(1, i % 8 ? 90 * MS : 190 * MS);
+	ck_assert(period_find(p, false));
+	ck_assert_uint_eq(p->lag, 1);
+}
+END_TEST
+
+/* It was looked for just before the last operation, and there is no other one to look again for. */
+START_TEST(one_that_rests_is_looked_at_with_all_that_it_posted)
+{
+	iterate(2);
+	ck_assert(!period_find(p, false));
+	iterate(1);
+	ck_assert(!period_find(p, false));
+	ck_assert(period_find(p, true));
+	ck_assert_uint_eq(p->lag, 11);
 }
 END_TEST
 
 START_TEST(two_iterations_are_not_enough)
 {
 	iterate(2);
-	ck_assert(!period_find(p));
+	ck_assert(!period_find(p, false));
 	iterate(6);
-	ck_assert(period_find(p));
+	ck_assert(period_find(p, false));
 }
 END_TEST
 
@@ -186,6 +232,9 @@ int main(void)
 		FX_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period),
 		FX_TEST(order_of_completion_does_not_matter),
 		FX_TEST(another_phase_ends_the_period_and_a_new_one_is_found),
+		FX_LOOP(gaps_tell_how_many_of_one_kind_are_an_iteration, 0, 40),
+		FX_LOOP(one_operation_an_iteration_is_one, 0, 20),
+		FX_TEST(one_that_rests_is_looked_at_with_all_that_it_posted),
 		FX_TEST(two_iterations_are_not_enough),
 	};
 

@@ -270,7 +270,7 @@ static const struct word words[] = {
 	VERDICT(STEADY),
 	  .meaning = "A rank comes late to many operations, and the others wait for it.",
 	  .evidence = "For three minutes (three of --straggler-window) it came so late, in a "
-		      "third of operations at least, that the others would save 1.5 % of the "
+		      "third of operations at least or in most seconds, that the others would save 1.5 % of the "
 		      "time if all late ranks came as early as the punctual half, and chance "
 		      "does not explain it. Delay passed on from another communicator is not "
 		      "counted.",
@@ -278,8 +278,8 @@ static const struct word words[] = {
 		    "late, or serial launches of one process." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
-	  .evidence = "As for STEADY, in less than a third of operations: also one long stop a "
-		      "minute, once chance does not explain it.",
+	  .evidence = "As for STEADY, but in less than a third of operations, and not in most "
+		      "seconds: also one long stop a minute, once chance does not explain it.",
 	  .action = "Look for what stops it: garbage collection, input, other processes, "
 		    "throttling." },
 	VERDICT(ELSEWHERE),

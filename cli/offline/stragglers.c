@@ -229,19 +229,18 @@ static void series_tell(const struct series *s, const struct late_view *v, uint3
 {
 	const struct late_window *w = v->window;
 	const struct late_tally *t = &v->tally[i];
-	double times = late_times(v, i);
 	struct offline_straggler l = {
 		.comm = s->comm, .series = s->of, .rank = s->ranks.at[i],
 		.inside_ns = s->inside_ns,
-		.c = { .verdict = late_how_often(times, w->ops), .func = s->of->func,
+		.c = { .verdict = late_how_often(v, i), .func = s->of->func,
 		       .nranks = s->nranks, .seen = s->ranks.n, .here = "these nodes",
 		       .who.rank = (int32_t)s->ranks.at[i],
 		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
-		       .last = t->last, .times = (uint64_t)(times + 0.5),
+		       .last = t->last, .times = (uint64_t)(late_times(v, i) + 0.5),
 		       .blame_ns = t->blame_ns, .others = others },
 	};
 
-	l.c.late_ns = late_mean_ns(w, t, l.c.verdict);
+	l.c.late_ns = late_mean_ns(v, i);
 	found(&l, arg);
 }
 

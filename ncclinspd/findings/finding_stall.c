@@ -72,7 +72,7 @@ static uint64_t group_period(struct stalls *st, const struct hang *v,
 	uint64_t longest = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t ns = paces_period(&st->paces, v->ranks.at[i].process);
+		uint64_t ns = paces_period(&st->paces, v->ranks.at[i].process, false);
 
 		if (ns > longest)
 			longest = ns;
@@ -118,7 +118,7 @@ uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 	struct limit limit;
 
-	limits_of(st->limits, op, paces_period(&st->paces, op->process_id), &limit);
+	limits_of(st->limits, op, paces_period(&st->paces, op->process_id, false), &limit);
 	return limit.ns;
 }
 
@@ -165,7 +165,7 @@ uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 	struct limit limit;
 
-	limits_of_unwatched(st->limits, paces_period(&st->paces, process_id), &limit);
+	limits_of_unwatched(st->limits, paces_period(&st->paces, process_id, false), &limit);
 	return limit.ns;
 }
 

@@ -155,11 +155,11 @@ void paces_forget(struct paces *paces, uint64_t process_id)
 	paces->at[process_id % PACES] = NULL;
 }
 
-uint64_t paces_period(struct paces *paces, uint64_t process_id)
+uint64_t paces_period(struct paces *paces, uint64_t process_id, bool rests)
 {
 	struct pace *pace = pace_find(paces, process_id);
 
-	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
+	return pace && period_find(&pace->period, rests) ? pace->period.median_ns : 0;
 }
 
 struct period_quartiles paces_period_since(struct paces *paces, uint64_t process_id,
@@ -167,7 +167,7 @@ struct period_quartiles paces_period_since(struct paces *paces, uint64_t process
 {
 	struct pace *pace = pace_find(paces, process_id);
 
-	if (!pace || !period_find(&pace->period))
+	if (!pace || !period_find(&pace->period, false))
 		return (struct period_quartiles){ 0, 0 };
 	return period_since(&pace->period, from_ns);
 }
@@ -177,7 +177,7 @@ bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
 {
 	struct pace *pace = pace_find(paces, process_id);
 
-	if (!pace || !period_find(&pace->period))
+	if (!pace || !period_find(&pace->period, false))
 		return false;
 	*out = period_step(&pace->period, STEP_NS);
 	if (now_ns > pace->period.last_ns + STEP_NS + 2 * out->step_ns)

@@ -20,8 +20,8 @@ void paces_deinit(struct paces *paces);
 void paces_add(struct paces *paces, const struct op *op);
 void paces_forget(struct paces *paces, uint64_t process_id);
 
-/* Median iteration time in ns; 0: none is known. */
-uint64_t paces_period(struct paces *paces, uint64_t process_id);
+/* Median iteration time in ns; 0: none is known.  One that `rests` has posted all that it will. */
+uint64_t paces_period(struct paces *paces, uint64_t process_id, bool rests);
 
 /* Iterations that ended since then. */
 struct period_quartiles paces_period_since(struct paces *paces, uint64_t process_id,

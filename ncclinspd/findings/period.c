@@ -2,12 +2,15 @@
 /*
  * Candidates for the lag are the distances between an operation and the next few of
  * its kind, the most frequent distances first: an operation that an iteration has
- * once gives the lag, and one that it has a few times gives it as well.
+ * once gives the lag, and one that it has a few times gives it as well.  Where all are of
+ * one kind (gradients in buckets of one size), the gaps between them tell how many belong
+ * together.
  */
 #include "ncclinspd/findings/period.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "reader/base/pool.h"
 #include "tables/stat.h"
@@ -19,6 +22,12 @@
 #define SHARE		0.95
 #define SHARE_OF_BEST	0.98
 #define SHARE_TO_GO_ON	0.8
+#define LAG_BY_GAPS	64	/* at most, */
+#define GAPS_MOST	1024	/* by the newest of them, */
+#define GAPS_ITERATIONS	6	/* of so many iterations at least, */
+#define GAPS_EXPLAINED	0.9	/* the part of their variance that it explains, */
+#define GAPS_UNEXPLAINED 0.5	/* and the kinds of operations do not */
+#define GAPS_LONGEST	3	/* times the median gap of an iteration */
 #define SINCE_MOST	128	/* iterations that a quartile is of */
 
 static uint32_t period_held(const struct period *p)
@@ -166,7 +175,7 @@ static uint32_t find_lag(const struct period *p)
 	return lag;
 }
 
-/* ---- how long ---------------------------------------------------------------- */
+/* ---- by gaps ----------------------------------------------------------------- */
 
 static uint32_t gap_before(const struct period *p, uint32_t i)
 {
@@ -174,6 +183,54 @@ static uint32_t gap_before(const struct period *p, uint32_t i)
 
 	return us > 0 ? (uint32_t)us : 0;
 }
+
+/* The part of the variance of `n` gaps that lies between the places of an iteration. */
+static double gaps_explained(const struct period *p, uint32_t lag, uint32_t n, double mean[])
+{
+	double sum = 0, square = 0, between = 0;
+
+	memset(mean, 0, lag * sizeof(*mean));
+	for (uint32_t i = 0; i < n; i++) {
+		double gap = gap_before(p, i);
+
+		mean[i % lag] += gap;
+		sum += gap;
+		square += gap * gap;
+	}
+	for (uint32_t k = 0; k < lag; k++) {
+		uint32_t times = n / lag + (k < n % lag);
+
+		between += mean[k] * mean[k] / times;
+		mean[k] /= times;
+	}
+	square -= sum * sum / n;
+	return square > 0 ? (between - sum * sum / n) / square : 0;
+}
+
+/* One gap stands out: what is between two others is no iteration. */
+static bool gaps_have_a_longest(double mean[], uint32_t lag)
+{
+	stat_sort(mean, lag);
+	return mean[lag - 1] >= GAPS_LONGEST * mean[lag / 2];
+}
+
+/* Iterations of one kind of operations are several that the kinds make. */
+static uint32_t lag_by_gaps(const struct period *p, uint32_t lag)
+{
+	uint32_t n = period_held(p) - 1 < GAPS_MOST ? period_held(p) - 1 : GAPS_MOST;
+	double mean[LAG_BY_GAPS];
+
+	if (lag > LAG_BY_GAPS / 2 || gaps_explained(p, lag, n, mean) > GAPS_UNEXPLAINED)
+		return lag;
+	for (uint32_t more = 2 * lag; more <= LAG_BY_GAPS && more * GAPS_ITERATIONS <= n;
+	     more += lag)
+		if (gaps_explained(p, more, n, mean) >= GAPS_EXPLAINED &&
+		    gaps_have_a_longest(mean, more))
+			return more;
+	return lag;
+}
+
+/* ---- how long ---------------------------------------------------------------- */
 
 /* An iteration begins with the operation that comes after the longest gaps. */
 static uint32_t find_anchor(const struct period *p)
@@ -225,12 +282,12 @@ static bool period_goes_on(struct period *p)
 	return period_share(p, p->lag, n) >= SHARE_TO_GO_ON && period_measure(p);
 }
 
-/* Again when there is a good deal more to look at than the last time. */
-static bool is_worth_a_try(const struct period *p)
+/* Again when there is a good deal more to look at than the last time, or all that there is. */
+static bool is_worth_a_try(const struct period *p, bool rests)
 {
 	uint32_t before = p->tried < PERIOD_TOKENS ? (uint32_t)p->tried : PERIOD_TOKENS;
 
-	return p->count - p->tried >= 16 + before / 4;
+	return p->count - p->tried >= (rests ? 1 : 16 + before / 4);
 }
 
 /* Of the newest iteration but one: of the newest, operations may be missing that end late. */
@@ -243,16 +300,18 @@ static uint64_t period_kind(const struct period *p)
 	return kind;
 }
 
-bool period_find(struct period *p)
+bool period_find(struct period *p, bool rests)
 {
 	if (p->lag && period_goes_on(p))
 		return true;
 	p->lag = 0;
-	if (!is_worth_a_try(p))
+	if (!is_worth_a_try(p, rests))
 		return false;
 	p->tried = p->count;
 	p->checked = p->count;
 	p->lag = find_lag(p);
+	if (p->lag)
+		p->lag = lag_by_gaps(p, p->lag);
 	if (p->lag && !period_measure(p))
 		p->lag = 0;
 	p->kind = period_kind(p);

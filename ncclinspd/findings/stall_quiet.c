@@ -13,6 +13,7 @@
 #define QUIET_LEAST_NS	UINT64_C(3000000000)
 #define STOPPED_LEAST_NS UINT64_C(1500000000)
 #define QUIET_PAUSES	2	/* times the longest pause that the job made before */
+#define RESTS_NS	UINT64_C(1000000000)	/* all that it posted has been read */
 
 /* Every process of the group is idle: since when, for how long, and how long it may be. */
 struct quiet {
@@ -54,7 +55,8 @@ static bool find_quiet(struct paces *paces, const struct hang *v,
 	*q = (struct quiet){ .watched = true };
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
 		const struct process *p = stuck_process(&v->ranks.at[i]);
-		uint64_t period_ns = paces_period(paces, p->id), last_ns = last_op_ns(v, p);
+		uint64_t last_ns = last_op_ns(v, p);
+		uint64_t period_ns = paces_period(paces, p->id, v->now_ns > last_ns + RESTS_NS);
 		uint64_t pause_ns = paces_longest_pause(paces, p->id);
 
 		if (!period_ns || !process_is_idle(v, p))

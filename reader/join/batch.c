@@ -42,6 +42,20 @@ void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch, uin
 		batch[m] = sets_root(batch, m);
 }
 
+void batch_mark_unstamped(struct op *const *ops, uint32_t n)
+{
+	uint32_t sends = 0, transfers = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		transfers += ops[i]->is_p2p;
+		sends += ops[i]->is_p2p && ops_is_send(ops[i]->func);
+	}
+	/* Of several sends nobody knows which one was the first. */
+	for (uint32_t i = 0; i < n; i++)
+		ops[i]->end_unstamped = ops[i]->is_p2p && transfers > 1 &&
+					!(sends == 1 && ops_is_send(ops[i]->func));
+}
+
 /* The bytes that the members carried, on the bus; < 0: unknown for one of them. */
 static double bus_bytes(struct op *const *ops, uint32_t n)
 {

@@ -10,6 +10,11 @@
  * after another.  So two operations of one communicator whose intervals overlap on
  * a channel are one batch, and what one of them took alone nobody can know: only
  * the batch has a duration and a bandwidth.
+ *
+ * Of sends and receives not even that is known.  The last batch of a kernel is stamped by
+ * its first thread, which does not wait for the others: it does the first send (its
+ * receive, if nothing is sent), and the other transfers have threads of their own (NCCL
+ * 2.26 to 2.30, src/device/common.h and sendrecv.h; seen on an H200).
  */
 
 #include "reader/base/model.h"
@@ -27,6 +32,9 @@ struct batch_span {
  */
 void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch,
 		 uint32_t nmembers);
+
+/* Set end_unstamped of those of `ops`, all of one batch, whose end is stamped by none. */
+void batch_mark_unstamped(struct op *const *ops, uint32_t n);
 
 /*
  * Fill in what `ops`, all of one batch, placed by timeline, have as one (op->fused,

@@ -177,6 +177,7 @@ static void group_add_op(struct op *sum, const struct op *part)
 	sum->proxy_steps += part->proxy_steps;
 	sum->proxy_bytes += part->proxy_bytes;
 	sum->stamps_refused += part->stamps_refused;
+	sum->end_unstamped |= part->end_unstamped;
 	sum->complete &= part->complete;
 	if (sum->datatype != part->datatype)
 		sum->datatype = NULL;
@@ -193,6 +194,8 @@ static void group_add_part(struct recon *r, struct p2p_group *g, const struct op
 	if (op->peer != op->rank) {
 		g->moving++;
 		g->timed[op->source]++;
+		if (op->source == TIMING_KERNEL_GPU && op->proxy_start_ticks)
+			g->timed[TIMING_PROXY_CPU]++;	/* too, if another one is not on the GPU */
 	}
 	if (item == POOL_NONE) {
 		g->cut = true;

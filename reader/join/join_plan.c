@@ -173,8 +173,13 @@ static bool take_spans(const struct reconstruct *rc, const struct recon *r, uint
 	return true;
 }
 
+static void place(const struct recon *r, struct op *op)
+{
+	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
+}
+
 /* The members of each batch, side by side; those that ran alone stay as they are. */
-static void fill_batches(struct join_scratch *s, uint32_t members)
+static void fill_batches(const struct recon *r, struct join_scratch *s, uint32_t members)
 {
 	struct op *batch[JOIN_MEMBERS];
 
@@ -184,6 +189,9 @@ static void fill_batches(struct join_scratch *s, uint32_t members)
 		for (uint32_t m = head; s->batch[head] == head && m < members; m++)
 			if (s->batch[m] == head)
 				*array_must_add(batch, &n) = s->op[m];
+		batch_mark_unstamped(batch, n);
+		for (uint32_t i = 0; i < n; i++)
+			place(r, batch[i]);
 		if (n > 1)
 			batch_fill(batch, n);
 	}
@@ -197,14 +205,14 @@ static void find_batches(struct reconstruct *rc, struct recon *r, const struct p
 	bool sure = !plan->unsure && take_spans(rc, r, members, &nspans);
 
 	for (uint32_t m = 0; m < members; m++) {
-		timeline_place(&r->process->clock, join_gpu(r, s->op[m]->comm_index),
-			       s->op[m]);
 		s->op[m]->fused = sure ? 0 : OP_FUSED;
+		if (!sure)
+			place(r, s->op[m]);
 	}
 	if (!sure)
 		return;
 	batch_unite(s->span, nspans, s->batch, members);
-	fill_batches(s, members);
+	fill_batches(r, s, members);
 }
 
 static void plan_hand_on(struct reconstruct *rc, struct recon *r, uint32_t members, uint64_t now_ns)

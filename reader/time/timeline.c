@@ -27,7 +27,7 @@ static uint64_t span_between(const struct tick_clock *clock, uint64_t from, uint
 static uint64_t exec_kernel_gpu(const struct tick_clock *clock, const struct op *op)
 {
 	(void)clock;
-	if (!timeline_stamps_sane(op->gpu_start_ns, op->gpu_stop_ns))
+	if (op->end_unstamped || !timeline_stamps_sane(op->gpu_start_ns, op->gpu_stop_ns))
 		return UNKNOWN_U64;
 	return op->gpu_stop_ns - op->gpu_start_ns;
 }
@@ -38,7 +38,7 @@ static uint64_t exec_kernel_gpu(const struct tick_clock *clock, const struct op 
  */
 static uint64_t exec_kernel_cpu(const struct tick_clock *clock, const struct op *op)
 {
-	if (op->stamps_refused)
+	if (op->stamps_refused || op->end_unstamped)
 		return UNKNOWN_U64;
 	return span_between(clock, op->kernel_start_ticks, op->kernel_stop_ticks);
 }

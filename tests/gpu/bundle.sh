@@ -11,7 +11,7 @@ TOOLS="$B/ncclinspd $B/ncclinsp $B/nccl-replay $(command -v jq) $(command -v cur
 
 rm -rf "$TO"
 mkdir -p "$TO/bin" "$TO/lib"
-cp "$HERE"/run.sh "$HERE"/*.jq "$HERE"/*.awk "$HERE"/README.md "$TO"
+cp "$HERE"/run.sh "$HERE"/*.jq "$HERE"/*.awk "$HERE"/*.py "$HERE"/README.md "$TO"
 cp $TOOLS "$B/gpu/gpu-job" "$TO/bin"
 cp "$B"/libnccl-profiler-*.so "$B/gpu/libnccl-profiler-empty.so" "$TO/lib"
 # "name => path (address)", and the loader as "path (address)"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, from the folder that `make gpu-bundle` has built:
 #
-#   run.sh [RESULTS [STEP...]]       steps: machine times stamps cost graph record
+#   run.sh [RESULTS [STEP...]]       steps: machine times stamps cost graph record training faults uneven speed
 #
 # Makes RESULTS (./results) for what it finds; a summary goes to stdout.
 # Ends with 0: all is well, 1: something is not, 77: there is no GPU.
@@ -11,7 +11,8 @@
 #   RANKS (2)              processes, each a node of its own, on one GPU
 #   MOST_BYTES (256 MiB)   size of the largest operations
 #   ROUNDS (5)             how often each plugin's turn comes when costs are compared
-#   PLUGINS                which: none empty off ops kernel net trace
+#   PLUGINS                which: none empty off ops kernel net trace; default: ours with no level set
+#   PYTHON (python3)       one that has PyTorch, for training and speed
 #   MPS=1                  kernels of several processes run at once, by NVIDIA's own service;
 #                          without it they take turns on a GPU, milliseconds each
 #   LIMIT (300)            seconds for each job
@@ -20,16 +21,19 @@ set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 RESULTS=${1:-results}
 [ $# -eq 0 ] || shift
-STEPS=${*:-machine times stamps cost graph record}
+STEPS=${*:-machine times stamps cost graph record training faults uneven speed}
 RANKS=${RANKS:-2} MOST_BYTES=${MOST_BYTES:-268435456} ROUNDS=${ROUNDS:-5}
 PLUGINS=${PLUGINS:-none empty off ops kernel net trace}
+SPEED_PLUGINS=${SPEED_PLUGINS:-none empty default ops net}
+UNEVEN_PLUGINS=${UNEVEN_PLUGINS:-none default kernel net trace}
 LIMIT=${LIMIT:-300}
 
 mkdir "$RESULTS" || exit 1
 RESULTS=$(cd "$RESULTS" && pwd)
 T=$(mktemp -d "${TMPDIR:-/tmp}/gpu-run.XXXXXX")
 SHM=$(mktemp -d /dev/shm/gpu-run.XXXXXX)
-export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/sock NCCLINSP_KERNELS=always LC_ALL=C
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/sock NCCLINSP_CONTROL=$T/control NCCLINSP_KERNELS=always
+export LC_ALL=C
 export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 
 failed=0
@@ -91,13 +95,18 @@ start_mps() {
 # ---- jobs ----
 
 # start_job DIRECTORY PROGRAM [ARGUMENT...]: its ranks join ${pids[@]}.
-start_job() {
-	local directory=$1 rank
-	shift
+start_job() { start_ranks "$1" "$HERE/bin/gpu-job" "${@:2}"; }
+
+# start_training DIRECTORY PROGRAM [ARGUMENT...]: the same, of PyTorch.
+start_training() { PRELOAD=$NCCL_LIB start_ranks "$1" "${PYTHON:-python3} $HERE/train.py" "${@:2}"; }
+
+start_ranks() {
+	local directory=$1 job=$2 rank
+	shift 2
 	mkdir -p "$directory"
 	for ((rank = 0; rank < RANKS; rank++)); do
-		NCCL_HOSTID=node$rank FAKE_GPU_COUNT=1 LD_PRELOAD=${GPU_PRELOAD:-} \
-			timeout -k 5 "$LIMIT" "$HERE/bin/gpu-job" "$RANKS" "$rank" "$directory" "$@" \
+		RANK=$rank WORLD_SIZE=$RANKS NCCL_HOSTID=node$rank FAKE_GPU_COUNT=1 LD_PRELOAD=${PRELOAD:-${GPU_PRELOAD:-}} \
+			timeout -k 5 "$LIMIT" $job "$RANKS" "$rank" "$directory" "$@" \
 			>"$directory/out.$rank" 2>&1 &
 		pids+=($!)
 	done
@@ -140,9 +149,11 @@ until_true() {
 answers() { api status | tool jq -e .version; }
 drained() { api processes | tool jq -e '[.processes[] | select(.state == "live")] == []'; }
 
+# start_daemon [OPTION...]
 start_daemon() {
 	"${loader[@]}" "$HERE/bin/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" \
-		--containers no --state-dir "$T/state" >>"$RESULTS/daemon.log" 2>&1 &
+		--containers no --state-dir "$T/state" --control "$T/control" "$@" \
+		>>"$RESULTS/daemon.log" 2>&1 &
 	daemon=$!
 	until_true answers || { bad "the daemon did not start"; exit 1; }
 }
@@ -180,6 +191,8 @@ step_times() {
 		done >"$RESULTS/times.rows.json"
 		api status >"$RESULTS/times.status.json"
 		api clocks >"$RESULTS/times.clocks.json"
+		tool jq -r '.clocks[] | "times: the GPU'"'"'s clock drifts \(.drift_ppm) +- \(.drift_error_ppm) ppm against the host'"'"'s"' \
+			"$RESULTS/times.clocks.json" | tee -a "$RESULTS/summary.txt"
 		say "times: $(grep -h -m 1 'NCCL version' "$T/times/out.0")"
 		tool ncclinsp ops -S "$NCCLINSP_SOCKET" >"$RESULTS/times.ops.txt"
 		cat "$T"/times/truth.* >"$RESULTS/times.truth.jsonl"
@@ -199,13 +212,13 @@ step_times() {
 	stop_daemon
 }
 
-# Resolution of the GPU's clock, and how it runs against the host's.
+# Resolution of the GPU's clock.
 step_stamps() {
 	local file
 	mkdir -p "$RESULTS/stamps"
 	if NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-record.so \
 			NCCLINSP_RECORD=$RESULTS/stamps/%p.rec NCCL_PROFILE_EVENT_MASK=0x7fff \
-			play "$T/stamps" times "$((MOST_BYTES < 1048576 ? MOST_BYTES : 1048576))"; then
+			play "$T/stamps" times "$MOST_BYTES"; then
 		for file in "$RESULTS"/stamps/*.rec; do
 			tool nccl-replay --print "$file" | awk -f "$HERE/stamps.awk"
 		done | tee "$RESULTS/stamps.txt" | tee -a "$RESULTS/summary.txt"
@@ -218,9 +231,22 @@ step_stamps() {
 plugin_of() {
 	case $1 in
 	none)  echo none ;;
+	record) echo "$HERE/lib/libnccl-profiler-record.so" ;;
 	empty) echo "$HERE/lib/libnccl-profiler-empty.so" ;;
 	*)     echo "$HERE/lib/libnccl-profiler-insp.so" ;;
 	esac
+}
+
+# with_plugin NAME COMMAND...
+with_plugin() {
+	local kernels=$NCCLINSP_KERNELS
+	if [ "$1" = default ]; then
+		unset NCCLINSP_KERNELS
+		NCCL_PROFILER_PLUGIN=$(plugin_of "$1") "${@:2}"
+		export NCCLINSP_KERNELS=$kernels
+	else
+		NCCL_PROFILER_PLUGIN=$(plugin_of "$1") NCCLINSP_LEVEL=$1 "${@:2}"
+	fi
 }
 
 # What an AllReduce costs with each plugin and level, all of them taking turns.
@@ -230,8 +256,7 @@ step_cost() {
 	head -c 4 /dev/zero >"$T/turns"
 	start_daemon
 	for name; do
-		NCCL_PROFILER_PLUGIN=$(plugin_of "$name") NCCLINSP_LEVEL=$name \
-			start_job "$T/cost.$name" cost "$T/turns" "$index" $# "$ROUNDS" "$name"
+		with_plugin "$name" start_job "$T/cost.$name" cost "$T/turns" "$index" $# "$ROUNDS" "$name"
 		index=$((index + 1))
 	done
 	if end_jobs; then
@@ -290,6 +315,140 @@ step_record() {
 		done >"$RESULTS/recordings/$name/truth.jsonl"
 		say "record: $name, $(cat "$RESULTS/recordings/$name"/*.rec | wc -c) bytes"
 	done
+}
+
+has_torch() {
+	"${PYTHON:-python3}" -c 'import torch; print("torch", torch.__version__)' 2>/dev/null && return
+	say "$1: skipped, ${PYTHON:-python3} has no PyTorch"
+	return 1
+}
+
+# look_at MOMENT: what a user sees then.
+look_at() {
+	local command
+	for command in status ranks ops peers "top -b -n 1" diagnose check overhead; do
+		echo "\$ ncclinsp $command"
+		COLUMNS=120 tool ncclinsp $command -S "$NCCLINSP_SOCKET" 2>&1
+		echo
+	done >"$RESULTS/training.$1.txt"
+	api findings >"$RESULTS/training.$1.findings.json"
+	api machine >"$RESULTS/training.$1.machine.json"
+	api ranks >"$RESULTS/training.$1.ranks.json"
+}
+
+# named JQ: a finding of the kind accuses the last rank.
+named() { api findings | tool jq -e --argjson rank $((RANKS - 1)) ".findings[] | $1"; }
+
+# accuse SECONDS WHAT JQ
+accuse() {
+	local begin=$SECONDS
+	until named "$3" >"$T/named" 2>/dev/null; do
+		[ $((SECONDS - begin)) -lt "$1" ] || { bad "training: $2 is not told within $1 s"; return; }
+		sleep 0.2
+	done
+	say "training: $2 is told after $((SECONDS - begin)) s: $(tool jq -r '"\(.grade) \(.text)"' "$T/named" | head -n 1)"
+}
+
+# A training whose last rank comes late to each step, then not at all.
+step_training() {
+	local steps="$T/training/steps.0"
+	has_torch training || return
+	start_daemon --straggler-window 10
+	mkdir "$T/training"
+	with_plugin default start_training "$T/training" until
+	if until_true test -s "$steps" || until_true test -s "$steps" || until_true test -s "$steps"; then
+		sleep 35
+		look_at healthy
+		tool jq -r '"training: \(.findings | length) findings while all is well"' \
+			"$RESULTS/training.healthy.findings.json" | tee -a "$RESULTS/summary.txt"
+		[ "$(tool jq '[.findings[] | select(.severity == "critical")] | length' \
+			"$RESULTS/training.healthy.findings.json")" = 0 ] || bad "training: a false alarm"
+		# A tenth of a step.
+		tail -n 100 "$steps" | sort -k 2 -n | awk '{ s[NR] = $2 } END { print s[int(NR / 2) + 1] / 10 }' \
+			>"$T/training/late"
+		say "training: a step takes ten times $(cat "$T/training/late") s, by so much rank $((RANKS - 1)) is late now"
+		mv "$T/training/late" "$T/training/late.$((RANKS - 1))"
+		accuse 60 "a late rank" 'select(.kind == "straggler" and .ranks[0] == $rank)'
+		sleep 5
+		look_at late
+		echo 1000 >"$T/training/late.$((RANKS - 1))"
+		accuse 60 "a rank that does not come" 'select(.grade == "found" and (.kind | test("stall|desync")) and
+			.ranks[0] == $rank)'
+		look_at absent
+	else
+		bad "training: no step within 30 s"
+	fi
+	touch "$T/training/end"
+	kill "${pids[@]}"
+	end_jobs
+	cat "$steps" >"$RESULTS/training.steps.txt"
+	[ ! -s "$RESULTS/training.steps.txt" ] && words "$T/training"
+	stop_daemon
+}
+
+# A rank of a training that is stopped, or killed.
+step_faults() {
+	local signal process steps
+	has_torch faults || return
+	start_daemon
+	for signal in STOP KILL; do
+		steps=$T/faults.$signal/steps.0
+		mkdir "$T/faults.$signal"
+		with_plugin default start_training "$T/faults.$signal" until
+		until_true test -s "$steps" || until_true test -s "$steps" || until_true test -s "$steps"
+		sleep 6
+		process=$(cat "/proc/${pids[-1]}/task/${pids[-1]}/children")
+		kill "-$signal" $process
+		accuse 10 "a rank that got SIG$signal" "select(.grade == \"found\" and .pid == ${process:-0})"
+		look_at "$signal"
+		kill -KILL $process
+		kill "${pids[@]}"
+		end_jobs
+	done
+	stop_daemon
+}
+
+# No job hangs on a group of Broadcasts with several roots, whatever the level.
+step_uneven() {
+	local name
+	has_torch uneven || return
+	start_daemon
+	for name in $UNEVEN_PLUGINS; do
+		with_plugin "$name" start_training "$T/uneven.$name" uneven
+		if end_jobs; then
+			say "uneven: $name: ends"
+		else
+			bad "uneven: $name: it hangs, or failed"
+			words "$T/uneven.$name"
+		fi
+	done
+	api 'collectives?limit=10000' >"$RESULTS/uneven.rows.json"
+	stop_daemon
+}
+
+# What a step of a training costs with each plugin, all of them taking turns.
+step_speed() {
+	local name index=0
+	has_torch speed || return
+	set -- $SPEED_PLUGINS
+	head -c 4 /dev/zero >"$T/turns"
+	start_daemon
+	for name; do
+		with_plugin "$name" start_training "$T/speed.$name" turns "$T/turns" "$index" $# "$ROUNDS" "$name"
+		index=$((index + 1))
+	done
+	if end_jobs; then
+		cat "$T"/speed.*/speed.* >"$RESULTS/speed.jsonl"
+		tool jq -s -r 'group_by(.name) | map({ name: .[0].name, step_ns: (map(.step_ns) | sort | .[length / 2 | floor]) })
+			| (map(select(.name == "none"))[0].step_ns) as $none
+			| "a step of a training, ns, and over no plugin:",
+			(.[] | [.name, (.step_ns | floor), (.step_ns / $none * 1000 | round / 1000)] | @tsv)' \
+			"$RESULTS/speed.jsonl" | tee -a "$RESULTS/summary.txt"
+	else
+		bad "speed: a job failed"
+		for name; do words "$T/speed.$name"; done
+	fi
+	stop_daemon
 }
 
 find_libraries

@@ -15,9 +15,11 @@ fate='{comm_name, rank, func, seq, peer, bytes, algo, proto, channels, complete,
 	exec_ns: (if .timing_source == "kernel_gpu" then .exec_ns else null end),
 	fused, batch_ns: .batch.exec_ns, stamps_why}'
 
-# told NAME: the operations of that recording, whose communicator has its name.
+# told NAME: the operations of that recording, which has one communicator.
 told() {
-	api "collectives?comm=$1&limit=10000" | jq -c '.collectives[] | select(.derived | not)'
+	local id
+	id=$("$B/nccl-replay" --print "$RECORDINGS/$1/0.rec" | sed -n 's/.* init .* id=\([0-9a-f]*\) .*/0x\1/p' | head -n 1)
+	api "collectives?comm=$id&limit=10000" | jq -c '.collectives[] | select(.derived | not)'
 }
 
 same_operations() {

@@ -30,14 +30,24 @@ truth='select($v >= 5 or .path == "kernel")
 	| if .func != "Broadcast" and .func != "Reduce" then .root = null else . end
 	| if $v < 5 and .func == "AllGather" then .count = null | .datatype = null else . end
 	| .complete = if $kernel then .completed else null end
-	| if $kernel and $v >= 5 then . else .exec_ns = null end
+	| if $kernel and $v >= 5 and .seq != null then . else .exec_ns = null end
 	| if $v < 5 then .complete = null else . end'
-told='if $v < 5 then .exec_ns = null | .complete = null else . end'
+told='if $v < 5 or .seq == null then .exec_ns = null else . end
+	| if $v < 5 then .complete = null else . end'
 
 same() {	# API
 	jq -r --argjson v "$1" "$truth | $fields" "$T/truth" | sort >"$T/a"
 	jq -r --argjson v "$1" "select(.derived | not) | $told | $fields" "$T/told" | sort >"$T/b"
 	[ -s "$T/a" ] && diff "$T/a" "$T/b"
+}
+
+# Sends and receives have no number.  What the GPU's stamps tell of one is true.
+transfers_are_true() {
+	jq -n -e --slurpfile truth "$T/truth" --slurpfile told "$T/told" '
+		def key: [.process, (.comm_id | ltrimstr("0x")), .rank, .func, .peer] | tojson;
+		(reduce $truth[] as $t ({}; .[$t | key] += [$t.exec_ns])) as $times
+		| all($told[] | select(.func | IN("Send", "Recv")) | select(.timing_source == "kernel_gpu");
+			. as $row | $times[key] | index($row.exec_ns) != null)' >/dev/null
 }
 
 # Where the end cannot be seen, nobody says that he saw it.
@@ -48,11 +58,14 @@ nothing_invented() {
 }
 
 # What ran in one kernel on the same channels, or one rank's send and receive of a
-# round, is told as one batch; who is not in one has a bandwidth of his own.
+# round, is told as one batch; who is not in one has a bandwidth of his own.  Of transfers
+# in a batch only one send's end is stamped.
 fused_is_told() {
 	jq -e -s 'all(.[]; if .fused then .busbw_gbs == null and .algbw_gbs == null and
-		.batch.ops == .fused and .batch.exec_ns >= .exec_ns else .batch == null end)' \
-		"$T/told" >/dev/null
+		.batch.ops == .fused and if .func | IN("Send", "Recv")
+			then .batch.exec_ns == null and (.func == "Send" or .timing_source != "kernel_gpu")
+			else .batch.exec_ns >= .exec_ns end
+		else .batch == null end)' "$T/told" >/dev/null
 }
 
 # Lateness of ranks that wait for each other, against the truth: all simulated nodes
@@ -82,6 +95,7 @@ while read -r level api scenario; do
 	check "$scenario, v$api, $level: it is played" play "$level" "$api" "$scenario"
 	check "$scenario, v$api, $level: every operation is told as it was" same "$api"
 	check "$scenario, v$api, $level: batches are told as such" fused_is_told
+	check "$scenario, v$api, $level: times of sends and receives are true" transfers_are_true
 	check "$scenario, v$api, $level: what cannot be seen is not known" nothing_invented "$api"
 done <<-END
 	net   6 smoke
