@@ -170,9 +170,12 @@ END_TEST
 /* Gradients in buckets of one size. */
 static void buckets(uint32_t times, uint32_t lag, uint64_t pause_ns)
 {
-	for (uint32_t i = 0; i < times * lag; i++)
+	for (uint32_t i = 0; i < times * lag; i++, period_find(p, false)) {
 		add(1, i % lag ? (100 + fx_random() % 200) * MS / 100 :
 			       pause_ns + fx_random() % (pause_ns / 5));
+		if (i == 2 * lag - 1)
+			now_ns += 30000 * MS;	/* a checkpoint */
+	}
 }
 
 START_TEST(gaps_tell_how_many_of_one_kind_are_an_iteration)
@@ -181,7 +184,7 @@ START_TEST(gaps_tell_how_many_of_one_kind_are_an_iteration)
 
 	fx_seed((uint64_t)_i);
 	lag = 2 + (uint32_t)(fx_random() % 63);
-	buckets(12, lag, (20 + fx_random() % 200) * MS);
+	buckets(16, lag, (20 + fx_random() % 200) * MS);
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, lag);
 }
@@ -190,11 +193,11 @@ END_TEST
 START_TEST(one_operation_an_iteration_is_one)
 {
 	fx_seed((uint64_t)_i);
-	for (int i = 0; i < 600; i++)	/* something takes longer now and then */
+	for (int i = 0; i < 600; i++, period_find(p, false))	/* something takes longer now and then */
 		add(1, (80 + fx_random() % 20) * MS + (fx_random() % 20 ? 0 : 400 * MS));
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 1);
-	for (int i = 0; i < 600; i++)	/* every eighth one takes twice as long */
+	for (int i = 0; i < 600; i++, period_find(p, false))	/* every eighth one takes twice as long */
 		add(1, i % 8 ? 90 * MS : 190 * MS);
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 1);

@@ -2,9 +2,9 @@
 /*
  * Candidates for the lag are the distances between an operation and the next few of
  * its kind, the most frequent distances first: an operation that an iteration has
- * once gives the lag, and one that it has a few times gives it as well.  Where all are of
- * one kind (gradients in buckets of one size), the gaps between them tell how many belong
- * together.
+ * once gives the lag, and one that it has a few times gives it as well.  An operation
+ * that comes after a long gap is of another kind than one that does not: where all are
+ * alike (gradients in buckets of one size), that tells how many belong together.
  */
 #include "ncclinspd/findings/period.h"
 
@@ -22,12 +22,8 @@
 #define SHARE		0.95
 #define SHARE_OF_BEST	0.98
 #define SHARE_TO_GO_ON	0.8
-#define LAG_BY_GAPS	64	/* at most, */
-#define GAPS_MOST	1024	/* by the newest of them, */
-#define GAPS_ITERATIONS	6	/* of so many iterations at least, */
-#define GAPS_EXPLAINED	0.9	/* the part of their variance that it explains, */
-#define GAPS_UNEXPLAINED 0.5	/* and the kinds of operations do not */
-#define GAPS_LONGEST	3	/* times the median gap of an iteration */
+#define LONG_GAP	3	/* times the median */
+#define GAPS_RECUR	0.8
 #define SINCE_MOST	128	/* iterations that a quartile is of */
 
 static uint32_t period_held(const struct period *p)
@@ -78,6 +74,13 @@ static double period_share(const struct period *p, uint32_t lag, uint32_t n)
 	return n ? (double)same / n : 0;
 }
 
+static uint32_t gap_before(const struct period *p, uint32_t i)
+{
+	int32_t us = later_by(p->ring[period_place(p, i)].us, p->ring[period_place(p, i + 1)].us);
+
+	return us > 0 ? (uint32_t)us : 0;
+}
+
 /* ---- candidates ------------------------------------------------------------- */
 
 struct occurrence {
@@ -88,6 +91,15 @@ struct occurrence {
 struct distance {
 	uint32_t lag;
 	uint32_t times;
+};
+
+/* Room for all that are held. */
+struct search {
+	uint32_t *kind;
+	bool *is_long;		/* the gap before it */
+	double *gap;
+	struct occurrence *at;
+	struct distance *distances;
 };
 
 static int calls_by_token(const void *one, const void *two)
@@ -115,11 +127,30 @@ static int distances_by_lag(const void *one, const void *two)
 	return a->lag < b->lag ? -1 : a->lag > b->lag;
 }
 
-static void sort_by_token(const struct period *p, struct occurrence *at, uint32_t n)
+static double median_gap(const struct period *p, double *scratch)
 {
+	uint32_t n = period_held(p) - 1;
+
 	for (uint32_t i = 0; i < n; i++)
-		at[i] = (struct occurrence){ p->ring[period_place(p, i)].token, i };
-	qsort(at, n, sizeof(*at), calls_by_token);
+		scratch[i] = gap_before(p, i);
+	stat_sort(scratch, n);
+	return n ? scratch[n / 2] : 0;
+}
+
+/* What each is, the newest first; gaps count, or not. */
+static void kinds_of(const struct period *p, bool gaps, struct search *s)
+{
+	uint32_t n = period_held(p);
+	double median = gaps ? median_gap(p, s->gap) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		s->kind[i] = p->ring[period_place(p, i)].token;
+		s->is_long[i] = gaps && i + 1 < n && gap_before(p, i) > LONG_GAP * median;
+		if (s->is_long[i])
+			s->kind[i] = ~s->kind[i];
+		s->at[i] = (struct occurrence){ s->kind[i], i };
+	}
+	qsort(s->at, n, sizeof(*s->at), calls_by_token);
 }
 
 static void count_distances(const struct occurrence *at, uint32_t n, struct distance *distances)
@@ -143,90 +174,66 @@ static uint32_t distances_choose(struct distance *distances, uint32_t n)
 	return chosen;
 }
 
-static uint32_t best_lag(const struct period *p, const struct distance *candidates, uint32_t n)
+static double kinds_share(const uint32_t *kind, uint32_t lag, uint32_t n)
+{
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i + lag < n; i++)
+		same += kind[i] == kind[i + lag];
+	return (double)same / (n - lag);
+}
+
+/* Do long gaps come again after as many operations, and not anywhere? */
+static bool gaps_recur(const struct search *s, uint32_t lag, uint32_t n)
+{
+	uint32_t both = 0, any = 0;
+
+	for (uint32_t i = 0; i + lag < n; i++) {
+		both += s->is_long[i] && s->is_long[i + lag];
+		any += s->is_long[i] || s->is_long[i + lag];
+	}
+	return both >= ITERATIONS && both >= GAPS_RECUR * any;
+}
+
+static uint32_t best_lag(const struct search *s, uint32_t candidates, uint32_t n)
 {
 	double share[CANDIDATES], most = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		share[i] = period_share(p, candidates[i].lag, period_held(p) - candidates[i].lag);
+	for (uint32_t i = 0; i < candidates; i++) {
+		share[i] = kinds_share(s->kind, s->distances[i].lag, n);
 		if (share[i] > most)
 			most = share[i];
 	}
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < candidates; i++)
 		if (share[i] >= SHARE && share[i] >= SHARE_OF_BEST * most)
-			return candidates[i].lag;
+			return s->distances[i].lag;
 	return 0;
 }
 
 /* 0: there is none, or no memory to find it. */
-static uint32_t find_lag(const struct period *p)
+static uint32_t find_lag(const struct period *p, bool gaps)
 {
 	uint32_t n = period_held(p), lag = 0;
-	struct occurrence *at = malloc(n * sizeof(*at));
-	struct distance *distances = calloc(n, sizeof(*distances));
+	struct search s = {
+		.kind = malloc(n * sizeof(*s.kind)),
+		.is_long = malloc(n * sizeof(*s.is_long)),
+		.gap = malloc(n * sizeof(*s.gap)),
+		.at = malloc(n * sizeof(*s.at)),
+		.distances = calloc(n, sizeof(*s.distances)),
+	};
 
-	if (at && distances) {
-		sort_by_token(p, at, n);
-		count_distances(at, n, distances);
-		lag = best_lag(p, distances, distances_choose(distances, n));
+	if (s.kind && s.is_long && s.gap && s.at && s.distances) {
+		kinds_of(p, gaps, &s);
+		count_distances(s.at, n, s.distances);
+		lag = best_lag(&s, distances_choose(s.distances, n), n);
+		if (gaps && lag && !gaps_recur(&s, lag, n))
+			lag = 0;
 	}
-	free(at);
-	free(distances);
-	return lag;
-}
-
-/* ---- by gaps ----------------------------------------------------------------- */
-
-static uint32_t gap_before(const struct period *p, uint32_t i)
-{
-	int32_t us = later_by(p->ring[period_place(p, i)].us, p->ring[period_place(p, i + 1)].us);
-
-	return us > 0 ? (uint32_t)us : 0;
-}
-
-/* The part of the variance of `n` gaps that lies between the places of an iteration. */
-static double gaps_explained(const struct period *p, uint32_t lag, uint32_t n, double mean[])
-{
-	double sum = 0, square = 0, between = 0;
-
-	memset(mean, 0, lag * sizeof(*mean));
-	for (uint32_t i = 0; i < n; i++) {
-		double gap = gap_before(p, i);
-
-		mean[i % lag] += gap;
-		sum += gap;
-		square += gap * gap;
-	}
-	for (uint32_t k = 0; k < lag; k++) {
-		uint32_t times = n / lag + (k < n % lag);
-
-		between += mean[k] * mean[k] / times;
-		mean[k] /= times;
-	}
-	square -= sum * sum / n;
-	return square > 0 ? (between - sum * sum / n) / square : 0;
-}
-
-/* One gap stands out: what is between two others is no iteration. */
-static bool gaps_have_a_longest(double mean[], uint32_t lag)
-{
-	stat_sort(mean, lag);
-	return mean[lag - 1] >= GAPS_LONGEST * mean[lag / 2];
-}
-
-/* Iterations of one kind of operations are several that the kinds make. */
-static uint32_t lag_by_gaps(const struct period *p, uint32_t lag)
-{
-	uint32_t n = period_held(p) - 1 < GAPS_MOST ? period_held(p) - 1 : GAPS_MOST;
-	double mean[LAG_BY_GAPS];
-
-	if (lag > LAG_BY_GAPS / 2 || gaps_explained(p, lag, n, mean) > GAPS_UNEXPLAINED)
-		return lag;
-	for (uint32_t more = 2 * lag; more <= LAG_BY_GAPS && more * GAPS_ITERATIONS <= n;
-	     more += lag)
-		if (gaps_explained(p, more, n, mean) >= GAPS_EXPLAINED &&
-		    gaps_have_a_longest(mean, more))
-			return more;
+	free(s.kind);
+	free(s.is_long);
+	free(s.gap);
+	free(s.at);
+	free(s.distances);
 	return lag;
 }
 
@@ -282,11 +289,16 @@ static bool period_goes_on(struct period *p)
 	return period_share(p, p->lag, n) >= SHARE_TO_GO_ON && period_measure(p);
 }
 
-/* Again when there is a good deal more to look at than the last time, or all that there is. */
+/*
+ * Again when there is a good deal more to look at than the last time, or all that there is.
+ * Gaps may tell more of one that is known, where there is twice as much.
+ */
 static bool is_worth_a_try(const struct period *p, bool rests)
 {
 	uint32_t before = p->tried < PERIOD_TOKENS ? (uint32_t)p->tried : PERIOD_TOKENS;
 
+	if (p->lag)
+		return p->count >= 2 * p->tried;
 	return p->count - p->tried >= (rests ? 1 : 16 + before / 4);
 }
 
@@ -300,21 +312,25 @@ static uint64_t period_kind(const struct period *p)
 	return kind;
 }
 
-bool period_find(struct period *p, bool rests)
+static void period_look(struct period *p)
 {
-	if (p->lag && period_goes_on(p))
-		return true;
-	p->lag = 0;
-	if (!is_worth_a_try(p, rests))
-		return false;
-	p->tried = p->count;
-	p->checked = p->count;
-	p->lag = find_lag(p);
-	if (p->lag)
-		p->lag = lag_by_gaps(p, p->lag);
-	if (p->lag && !period_measure(p))
+	uint32_t lag = find_lag(p, true) ?: find_lag(p, false);
+
+	p->tried = p->checked = p->count;
+	if (lag == p->lag)
+		return;
+	p->lag = lag;
+	if (!period_measure(p))
 		p->lag = 0;
 	p->kind = period_kind(p);
+}
+
+bool period_find(struct period *p, bool rests)
+{
+	if (p->lag && !period_goes_on(p))
+		p->lag = 0;
+	if (is_worth_a_try(p, rests))
+		period_look(p);
 	return p->lag;
 }
 

@@ -43,9 +43,10 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct perio
 /*
  * Bring lag, median_ns and p95_ns up to date; false: there is no period.  A lag is
  * one if at least 95 % of the operations are the same as those so far before, and
- * 98 % of what the best lag has; at least three iterations must have been seen.  A multiple
- * of it is one where gaps say so (period.c).  Cheap while nothing new came or the period goes
- * on, else some 100 us; not looked for with every new operation, unless the process `rests`.
+ * 98 % of what the best lag has; at least three iterations must have been seen.  Long
+ * gaps count as kinds of operations (period.c).  Cheap while nothing new came or the period
+ * goes on, else some 200 us; not looked for with every new operation, unless the process
+ * `rests`.
  */
 bool period_find(struct period *p, bool rests);
 

@@ -389,6 +389,7 @@ step_training() {
 # A rank of a training that is stopped, or killed.
 step_faults() {
 	local signal process steps
+	local CUDA_MPS_PIPE_DIRECTORY=$T/no-mps		# its clients must not be killed
 	has_torch faults || return
 	start_daemon
 	for signal in STOP KILL; do
@@ -399,7 +400,7 @@ step_faults() {
 		sleep 6
 		process=$(cat "/proc/${pids[-1]}/task/${pids[-1]}/children")
 		kill "-$signal" $process
-		accuse 10 "a rank that got SIG$signal" "select(.grade == \"found\" and .pid == ${process:-0})"
+		accuse 10 "a rank that got SIG$signal" "select(.grade == \"found\" and .whom[0].pid == ${process:-0})"
 		look_at "$signal"
 		kill -KILL $process
 		kill "${pids[@]}"
