@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ struct client {
 	const char *host_socket;	/* its daemon's socket there; NULL: it is found */
 	bool host_asks;
 	int listener;		/* the socket that libcurl connects to; 0: none yet */
+	int listener_node;	/* its file, whose name is gone */
 	struct ssh *ssh;	/* connection to it; NULL: none */
 	char ssh_why[256];	/* last words of the one that ended */
 	bool has_clock;
@@ -73,23 +75,54 @@ static int client_fail(struct client *client, int error, const char *format, ...
 
 /* ---- another node ---------------------------------------------------------- */
 
+/* A socket whose name nobody else sees: it is gone at once, and its file is held open. */
+static int client_bind(struct client *client)
+{
+	const char *temporary = getenv("TMPDIR") ?: "/tmp";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char directory[sizeof(address.sun_path) - 2];
+	int r = 0;
+
+	if (snprintf(directory, sizeof(directory), "%s/ncclinsp-XXXXXX", temporary) >=
+	    (int)sizeof(directory))
+		return -ENAMETOOLONG;
+	if (!mkdtemp(directory))
+		return -errno;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", directory);
+	if (bind(client->listener, (const struct sockaddr *)&address, sizeof(address)))
+		r = -errno;
+	if (!r) {
+		client->listener_node = open(address.sun_path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+		r = client->listener_node < 0 ? -errno : 0;
+	}
+	unlink(address.sun_path);
+	rmdir(directory);
+	return r;
+}
+
 /*
  * libcurl connects by itself, to a socket of our own; what it has connected to is then given to
- * ssh.  (That a socket is connected already cannot be said to libcurl 7.88.)
+ * ssh.  (That a socket is connected already cannot be said to libcurl 7.88; nor does it use a
+ * connection to an abstract one for a second request.)
  */
 static int client_listen(struct client *client)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	socklen_t bytes = sizeof(address);
+	char path[64];
+	int r;
 
 	client->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (client->listener < 0 ||	/* an abstract name that the kernel chooses */
-	    bind(client->listener, (const struct sockaddr *)&address, sizeof(sa_family_t)) ||
-	    listen(client->listener, 1) ||
-	    getsockname(client->listener, (struct sockaddr *)&address, &bytes))
+	if (client->listener < 0)
 		return -errno;
-	address.sun_path[bytes - offsetof(struct sockaddr_un, sun_path)] = '\0';
-	curl_easy_setopt(client->curl, CURLOPT_ABSTRACT_UNIX_SOCKET, address.sun_path + 1);
+	r = client_bind(client);
+	if (!r && listen(client->listener, 1))
+		r = -errno;
+	if (r) {
+		close(client->listener);
+		client->listener = 0;
+		return r;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", client->listener_node);
+	curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, path);
 	return 0;
 }
 
@@ -638,8 +671,10 @@ void client_free(struct client *client)
 		return;
 	curl_easy_cleanup(client->curl);
 	ssh_end(client->ssh, NULL, 0);
-	if (client->listener > 0)
+	if (client->listener) {
 		close(client->listener);
+		close(client->listener_node);
+	}
 	free(client->body.data);
 	free(client->given);
 	free(client);

@@ -14,7 +14,7 @@
 #include "cli/offline/offline.h"
 
 #define AT_A_TIME 64
-#define ANSWER_MS 4500	/* time in which a node has to connect and answer: all do in 5 s */
+#define ANSWER_MS 4300	/* time in which a node has to connect and answer: all do in 5 s */
 
 struct nodes {
 	const struct hosts *hosts;

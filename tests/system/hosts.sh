@@ -3,7 +3,7 @@
 # ssh reaches a real ssh server on it by that name.
 
 nodes_can_be() {
-	[ "$(id -u)" -eq 0 ] && command -v ssh dropbear dropbearkey >/dev/null && unshare --mount --uts true 2>/dev/null
+	[ "$(id -u)" -eq 0 ] && have ssh dropbear dropbearkey && unshare --mount --uts true 2>/dev/null
 }
 
 # nodes_start N [option...]: node00, node01, ... with these options of the daemon.

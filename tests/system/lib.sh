@@ -51,6 +51,14 @@ check() {
 	fi
 }
 
+# have COMMAND...: all of them are there.
+have() {
+	local one
+	for one; do
+		command -v "$one" >/dev/null || return 1
+	done
+}
+
 # skip_all "reason": nothing of this file can run here.
 skip_all() {
 	echo "1..0 # SKIP $1"

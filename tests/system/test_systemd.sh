@@ -69,7 +69,7 @@ made() { systemd-tmpfiles --root="$T/root" --create "$T/root/usr/lib/tmpfiles.d/
 looks() {	# NAME MODE: of the daemon's user and group there, and empty
 	[ "$(stat -c '%a %u %g' "$T/root/run/ncclinsp/$1")" = "$2 $uid $gid" ]
 }
-if [ "$(id -u)" -eq 0 ] && command -v systemd-sysusers systemd-tmpfiles >/dev/null; then
+if [ "$(id -u)" -eq 0 ] && have systemd-sysusers systemd-tmpfiles; then
 	check "sysusers.d makes the user" \
 		systemd-sysusers --root="$T/root" "$T/root/usr/lib/sysusers.d/ncclinsp.conf"
 	uid=$(sed -n 's/^ncclinsp:[^:]*:\([0-9]*\):.*/\1/p' "$T/root/etc/passwd")
