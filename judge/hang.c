@@ -624,15 +624,17 @@ static void decide_at(const struct hang_input *in, uint32_t comm, struct hang_ve
 }
 
 /*
- * The communicator where a GPU may still be that is said to be stuck before its first step, or
- * HANG_NONE: it need not have come to this one.
+ * The communicator where all GPUs may still be that are said to be stuck, or to wait for each other,
+ * before their first step; or HANG_NONE.  They need not have come to this one.
  */
 static uint32_t stuck_elsewhere(const struct hang_input *in, const struct hang_verdict *v)
 {
 	const struct hang_comm *c = &in->comms[v->comm];
 	uint32_t elsewhere = HANG_NONE;
 
-	for (uint32_t i = 0; v->verdict == VERDICT_GPU_STUCK && i < v->nranks; i++) {
+	if (v->verdict != VERDICT_GPU_STUCK && v->verdict != VERDICT_INTERNAL)
+		return HANG_NONE;
+	for (uint32_t i = 0; i < v->nranks; i++) {
 		const struct hang_standing *r = rank_of(c, v->ranks[i]);
 
 		if (!r->may_be_away || r->step > 0)

@@ -398,6 +398,18 @@ START_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
 	for (int32_t r = 0; r < RANKS; r++)
 		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
 	expect(0, VERDICT_INTERNAL, 4, 0);
+	for (int32_t r = 0; r < RANKS; r++) {	/* all may be behind another one's hang */
+		ranks[0][r].may_be_away = true;
+		ranks[0][r].elsewhere = 1;
+	}
+	ranks[1][2].wait = WAIT_WIRE;
+	expect(0, VERDICT_LINK, 1, 2);
+	ck_assert_uint_eq(got.comm, 1);
+	ranks[0][3].step = 1;			/* one has come here */
+	expect(0, VERDICT_INTERNAL, 4, 0);
+	ranks[0][3].step = 0;
+	ranks[0][3].may_be_away = false;
+	expect(0, VERDICT_INTERNAL, 4, 0);
 	comms[0].nranks = 8;
 	expect(0, VERDICT_UNKNOWN, 0, 0);
 	ck_assert(got.remote);

@@ -6,7 +6,8 @@
 # thread of it waited for a CPU, faults: what was injected, pids: of the run, by process, nodes:
 # [{comms, findings}] of each daemon}.
 
-# A number of a communicator that has no id of its own is never asked for.
+# A process that died is soon forgotten, but not whom a finding names.  A number of a
+# communicator that has no id of its own is never asked for.
 def who($node; $f): $f.ranks[] as $rank
 	| $node.comms[] | select(.comm_id == $f.comm_id)
 	| .local_ranks[] | select(.rank == $rank) | .pid;
@@ -18,7 +19,7 @@ def away: if . < 0 then -. else . end;
 	| .comm_id] | unique) as $ours
 | [$in.faults[].process | values | $in.pids[.]] | unique as $culprits
 | [$in.nodes[] as $node | $node.findings[] | select(.comm_id as $c | $ours | index($c))
-	| . + {named: [who($node; .)] | unique}] as $all
+	| . + {named: [(.whom[].pid | values), who($node; .)] | unique}] as $all
 | [$all[] | select(.grade == "found")] as $said
 | [$said[] | select($fault and .found_mono_ns >= $fault.at_mono_ns)] as $after
 | [$after[] | select(.kind | test($in.run.finds))] as $found
