@@ -216,6 +216,23 @@ START_TEST(one_that_rests_is_looked_at_with_all_that_it_posted)
 }
 END_TEST
 
+/* Noise, then as many iterations, which began in the middle of what is held. */
+START_TEST(one_that_has_begun_lately_goes_on)
+{
+	uint32_t lag;
+
+	iterate(30);
+	ck_assert(period_find(p, false));
+	lag = p->lag;
+	for (int i = 0; i < PERIOD_TOKENS; i++)
+		add(fx_random() % 3000, MS);
+	iterate(4);
+	p->lag = lag;		/* as it was when it was looked for last */
+	ck_assert(period_find(p, false));
+	ck_assert_uint_eq(p->lag, lag);
+}
+END_TEST
+
 START_TEST(two_iterations_are_not_enough)
 {
 	iterate(2);
@@ -238,6 +255,7 @@ int main(void)
 		FX_LOOP(gaps_tell_how_many_of_one_kind_are_an_iteration, 0, 40),
 		FX_LOOP(one_operation_an_iteration_is_one, 0, 20),
 		FX_TEST(one_that_rests_is_looked_at_with_all_that_it_posted),
+		FX_TEST(one_that_has_begun_lately_goes_on),
 		FX_TEST(two_iterations_are_not_enough),
 	};
 

@@ -317,7 +317,7 @@ static void period_look(struct period *p)
 	uint32_t lag = find_lag(p, true) ?: find_lag(p, false);
 
 	p->tried = p->checked = p->count;
-	if (lag == p->lag)
+	if (!lag || lag == p->lag)	/* what goes on may have begun but lately */
 		return;
 	p->lag = lag;
 	if (!period_measure(p))

@@ -371,6 +371,8 @@ static void plan_transfer(struct flow *f, int64_t busy, int64_t *donep)
 	int64_t start, posted, edge;
 
 	flow_put_off(f);
+	if (f->end == PLAN_NEVER)	/* it hangs, or another one of its group does */
+		f->data = PLAN_NEVER;
 	start = posted = edge = time_later(f->take, busy);
 	flow_emit(f, start, WORK_PROGRESS, 0, 0);
 	pace_steps(f);
