@@ -21,6 +21,7 @@
 #   make check-otlp       what OpenTelemetry's descriptions make of what is pushed (npm)
 #   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
+#   make bench-growth  how what the daemon costs grows (docs/lab/growth.svg)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/lab/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
@@ -139,7 +140,7 @@ SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
 
-.PHONY: all deps engines check demo bench soak clean
+.PHONY: all deps engines check demo bench bench-growth soak clean
 .DEFAULT_GOAL := all
 all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
@@ -585,6 +586,11 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 bench: deps
 	+@$(submake) B=$(B) all $(BENCHES)
 	@B=$(B) BASE=$(BASE) bench/bench.sh
+
+# How what the daemon costs grows, with a picture.
+bench-growth: deps
+	+@$(submake) B=$(B) all $(B)/bench/bench_load
+	@B=$(abspath $(B)) bench/growth.sh docs/lab/growth.svg
 
 # The daemon's memory over ten million operations.
 soak: deps
