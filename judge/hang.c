@@ -624,8 +624,8 @@ static void decide_at(const struct hang_input *in, uint32_t comm, struct hang_ve
 }
 
 /*
- * The communicator where all GPUs may still be that are said to be stuck, or to wait for each other,
- * before their first step; or HANG_NONE.  They need not have come to this one.
+ * The communicator where all GPUs may still be that are said to be stuck, or to wait for each
+ * other, before their first step; or HANG_NONE.  They need not have come to this one.
  */
 static uint32_t stuck_elsewhere(const struct hang_input *in, const struct hang_verdict *v)
 {

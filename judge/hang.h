@@ -49,6 +49,7 @@
 #include <stdint.h>
 
 #include "judge/afar.h"
+#include "judge/nic.h"
 #include "judge/xid.h"
 #include "util/list.h"
 #include "util/unknown.h"
@@ -357,6 +358,7 @@ struct hang_case {
 	const struct afar *afar;	/* NCCL's RAS on the cause; NULL: not told */
 	struct xid xid;			/* the driver's error on a GPU of it; number 0: none */
 	int32_t xid_rank;		/* the rank of that GPU */
+	struct nic_cause nic;		/* of LINK: an interface of this node that fails */
 };
 
 /* Nothing here shows the cause, and there are ranks that are not seen: RAS may know more. */

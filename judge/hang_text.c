@@ -467,7 +467,6 @@ static bool is_cause(const struct hang_verdict *r, uint32_t group)
 	return r->comm == group;
 }
 
-/* The age is told by the reader's clock, beside the text: here it would be of another moment. */
 /* "; the GPU of rank 2 had Xid 79 (GPU has fallen off the bus)" */
 static void add_xid(struct scene *s)
 {
@@ -477,6 +476,15 @@ static void add_xid(struct scene *s)
 	xid_say(&s->text, &s->c->xid);
 }
 
+static void add_nic(struct scene *s)
+{
+	if (!s->c->nic.fault)
+		return;
+	phrase_add(&s->text, "; of this node, ");
+	nic_say_cause(&s->text, &s->c->nic);
+}
+
+/* The age is told by the reader's clock, beside the text: here it would be of another moment. */
 static void add_limit(struct scene *s)
 {
 	phrase_add(&s->text, ".");
@@ -583,6 +591,7 @@ void hang_say(const struct hang_case *c, char *text, size_t size)
 	phrase_start(&s.text, text, size);
 	sayings[c->verdict.verdict](&s);
 	add_xid(&s);
+	add_nic(&s);
 	add_limit(&s);
 	add_doubts(&s);
 	if (c->xid.number)

@@ -18,6 +18,7 @@
  */
 
 #include "judge/delay.h"
+#include "judge/nic.h"
 #include "judge/whom.h"
 #include "util/list.h"
 #include "util/unknown.h"
@@ -89,6 +90,7 @@ struct slow_peer {
 	/* The progress thread at its ends that lacked a CPU for longest. */
 	double away;		/* the part of the time for which it did */
 	int32_t away_rank;	/* its rank; UNKNOWN_I32: neither end's, or not known */
+	struct nic_cause nic;	/* an interface of this node that fails; NIC_WELL: none */
 };
 
 #define SLOW_PEERS	8	/* told of one group */

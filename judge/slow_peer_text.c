@@ -89,6 +89,10 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 		   p->rate_gbs, p->median_gbs, 100 * p->share);
 	if (hot->where == DELAY_LINK && !by_room)
 		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
+	if (p->nic.fault) {
+		phrase_add(&phrase, "; of this node, ");
+		nic_say_cause(&phrase, &p->nic);
+	}
 	if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)

@@ -247,6 +247,7 @@ int answers_start(struct daemon *d)
 		.ranks = d->ranks,
 		.straggler = d->straggler,
 		.sensors = d->sensors,
+		.nics = d->nics,
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,
 		.links = d->links,

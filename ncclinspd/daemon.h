@@ -8,6 +8,7 @@
  * leaves the node).
  */
 
+#include "ncclinspd/around/nics.h"
 #include "ncclinspd/around/sensors.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/compare/ranks.h"
@@ -66,6 +67,7 @@ struct daemon {
 	struct ranks *ranks;
 	struct straggler *straggler;
 	struct sensors *sensors;	/* NULL: there is no thread for them */
+	struct nics *nics;		/* the same */
 	struct aggregate *aggregate;
 	struct links *links;
 	struct transferlog *transferlog;

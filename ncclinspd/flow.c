@@ -339,6 +339,8 @@ void flow_look(void *arg, uint64_t now_ns)
 	threads_watch(d, now_ns);
 	if (d->sensors)
 		sensors_look(d->sensors, list, n, now_ns);
+	if (d->nics)
+		nics_look(d->nics, n > 0);
 	if (d->probe)
 		probelink_look(d->probe, list, n, now_ns);
 	exports_watch(d, now_ns);

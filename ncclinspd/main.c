@@ -219,13 +219,15 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 }
 
 /* Worth having, not worth failing for. */
-static void sensors_start(struct daemon *d)
+static void around_start(struct daemon *d)
 {
 	const struct sensors_config config = {
 		.off = !d->config.gpu_sensors, .kernel_log = d->config.kernel_log,
 	};
 	int r = sensors_new(&d->sensors, &config);
 
+	if (r == 0 && d->config.nics)
+		r = nics_new(&d->nics, NULL, 0);
 	if (r < 0)
 		log_say(LOG_WARN, "the machine is not watched error=\"%s\"", strerror(-r));
 }
@@ -252,6 +254,7 @@ static int diagnose_start(struct daemon *d, uint64_t now_ns)
 		.links = d->links,
 		.straggler = d->straggler,
 		.sensors = d->sensors,
+		.nics = d->nics,
 		.probe = d->probe,
 	};
 
@@ -433,7 +436,7 @@ static int daemon_start(struct daemon *d)
 		files_start(d);
 	if (r == 0)
 		r = stages_start(d, now_ns);
-	sensors_start(d);
+	around_start(d);
 	if (r == 0 && *d->config.probe)
 		r = probelink_new(&d->probe, d->loop, d->config.probe, flow_waited, d);
 	if (r == 0)
@@ -477,6 +480,7 @@ static void daemon_stop(struct daemon *d)
 	steer_free(d->steer);
 	diagnose_free(d->diagnose);
 	sensors_free(d->sensors);
+	nics_free(d->nics);
 	probelink_free(d->probe);
 	journal_close(&d->journal);
 	oplog_free(d->oplog);

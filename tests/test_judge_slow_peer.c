@@ -78,6 +78,11 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 			 "(0.35 against 1.05 GB/s), 20 % of wall time; neither has another link "
 			 "here to compare with: it may be the path, the sender's side or the "
 			 "receiver's; check that path: port counters, cable, switch, congestion");
+	slow[0].nic = (struct nic_cause){ .nic = { .name = "mlx5_0 port 1" }, .fault = NIC_DOWN,
+					  .since = "12:03:10" };
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; of this node, mlx5_0 port 1 is down since 12:03:10; "
+				     "check that path"));
 }
 END_TEST
 

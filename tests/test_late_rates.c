@@ -23,7 +23,7 @@ struct job {
 	double period_ns;
 	double jitter;		/* of the period, all ranks, each operation */
 	double late_ns;		/* each time ... */
-	uint32_t step;		/* operations of an iteration, in whose first it is late (0: in all) */
+	uint32_t step;		/* operations of an iteration: late in the first; 0: in all */
 	double stop_ns;		/* ... or each minute, that rank or (late == n) any */
 	uint64_t from_ns, until_ns, end_ns;	/* of lateness; of the job */
 };
@@ -255,8 +255,8 @@ START_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then)
 		right += o.right;
 		steady += o.steady;
 	}
-	printf("# late in the first of each iteration: %u of %u right, %u steady\n", right, RUNS / 10,
-	       steady);
+	printf("# late in the first of each iteration: %u of %u right, %u steady\n", right,
+	       RUNS / 10, steady);
 	ck_assert_uint_ge(right, RUNS / 10 * 95 / 100);
 	ck_assert_uint_eq(steady, right);
 }

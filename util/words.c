@@ -270,10 +270,10 @@ static const struct word words[] = {
 	VERDICT(STEADY),
 	  .meaning = "A rank comes late to many operations, and the others wait for it.",
 	  .evidence = "For three minutes (three of --straggler-window) it came so late, in a "
-		      "third of operations at least or in most seconds, that the others would save 1.5 % of the "
-		      "time if all late ranks came as early as the punctual half, and chance "
-		      "does not explain it. Delay passed on from another communicator is not "
-		      "counted.",
+		      "third of operations at least or in most seconds, that the others "
+		      "would save 1.5 % of the time if all late ranks came as early as the "
+		      "punctual half, and chance does not explain it. Delay passed on from "
+		      "another communicator is not counted.",
 	  .action = "Read what the finding says about the cause: the GPU, the host that calls "
 		    "late, or serial launches of one process." },
 	VERDICT(INTERMITTENT),

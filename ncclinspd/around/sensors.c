@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The thread that reads GPUs, and what the loop has of it.  The lock is held for copies alone,
- * never while the library is at work, so that the loop waits for nothing.
- */
+/* The turns that read GPUs, and what the loop has of them. */
 #include "ncclinspd/around/sensors.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "ncclinspd/around/nvml.h"
+#include "ncclinspd/around/turns.h"
 #include "shmring/clock.h"
-#include "util/cleanup.h"
 #include "util/list.h"
-#include "util/log.h"
 #include "util/phrase.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define RETRY_NS	(60 * SECOND_NS)	/* a library that does not work is tried again */
-#define CLOSE_NS	SECOND_NS
 
 struct sensors_wanted {
 	char id[SENSORS_GPUS][32];	/* places on the PCI bus */
@@ -41,18 +34,15 @@ struct sensors_gpu {
 struct sensors {
 	struct sensors_config config;
 	struct kmsg kmsg;	/* the loop's */
-	pthread_t thread;
-	bool running;
-	/* the thread's */
+	struct turns *turns;	/* NULL: the library is not to be used */
+	/* the turns' */
 	struct nvml nvml;
 	struct sensors_gpu gpu[SENSORS_GPUS];
 	uint32_t ngpus;
 	uint64_t retry_ns;
+	struct sensors_wanted chosen;
+	char found[NVML_WHY];	/* what is to be told as `why` */
 	/* shared, under the lock */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool stop, left, finished;
-	uint64_t busy_ns;	/* when the library began its work; 0: it does none */
 	struct sensors_wanted wanted;
 	struct gpu_health told[SENSORS_GPUS];
 	uint32_t ntold;
@@ -70,7 +60,7 @@ name_t sensors_state_text(enum sensors_state state)
 	return texts[state];
 }
 
-/* ---- one GPU, in the thread ------------------------------------------------------------ */
+/* ---- one GPU, in a turn ------------------------------------------------------------ */
 
 static void gpu_sum_up(struct sensors_gpu *gpu)
 {
@@ -127,11 +117,12 @@ static void gpu_read(const struct nvml *nvml, struct sensors_gpu *gpu)
 	gpu_take_sample(gpu, now_ns);
 }
 
-/* ---- the thread ------------------------------------------------------------------------ */
+/* ---- a turn ---------------------------------------------------------------------------- */
 
 /* The GPUs are those that are wanted; the ones that stay keep what was read. */
-static void gpus_choose(struct sensors *s, const struct sensors_wanted *wanted)
+static void gpus_choose(struct sensors *s)
 {
+	const struct sensors_wanted *wanted = &s->chosen;
 	struct sensors_gpu *made = calloc(SENSORS_GPUS, sizeof(*made));
 
 	if (!made)
@@ -148,8 +139,9 @@ static void gpus_choose(struct sensors *s, const struct sensors_wanted *wanted)
 }
 
 /* The library is at work, for as long as it takes. */
-static void gpus_read(struct sensors *s, char why[NVML_WHY])
+static void gpus_read(struct sensors *s)
 {
+	char *why = s->found;
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	if (!s->ngpus) {
@@ -169,65 +161,37 @@ static void gpus_read(struct sensors *s, char why[NVML_WHY])
 		gpu_read(&s->nvml, &s->gpu[i]);
 }
 
-/* Under the lock. */
-static void gpus_tell(struct sensors *s, const char *why)
+/* The last turn, for no GPU at all, closes the library. */
+static bool sensors_prepare(void *state)
 {
+	struct sensors *s = state;
+
+	s->chosen = s->wanted;
+	return s->wanted.n || s->ngpus;
+}
+
+static void sensors_turn(void *state)
+{
+	gpus_choose(state);
+	gpus_read(state);
+}
+
+static void sensors_tell(void *state)
+{
+	struct sensors *s = state;
+
 	s->ntold = s->nvml.library ? s->ngpus : 0;
 	for (uint32_t i = 0; i < s->ntold; i++)
 		s->told[i] = s->gpu[i].health;
-	snprintf(s->why, sizeof(s->why), "%s", why);
-	s->busy_ns = 0;
+	snprintf(s->why, sizeof(s->why), "%s", s->found);
 }
 
-/* Under the lock: the next turn, or nothing is wanted and the library is closed. */
-static void sensors_wait(struct sensors *s)
+static void sensors_end(void *state)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + s->config.interval_ns;
-	struct timespec until = { .tv_sec = (time_t)(until_ns / SECOND_NS),
-				  .tv_nsec = (long)(until_ns % SECOND_NS) };
+	struct sensors *s = state;
 
-	while (!s->stop && !s->wanted.n && !s->ngpus)
-		pthread_cond_wait(&s->changed, &s->lock);
-	while (!s->stop && s->ngpus &&
-	       pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
-		;
-}
-
-static void sensors_release(struct sensors *s)
-{
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
-}
-
-static void *sensors_run(void *arg)
-{
-	struct sensors *s = arg;
-	char why[NVML_WHY] = "";
-	struct sensors_wanted wanted;
-	bool left;
-
-	pthread_mutex_lock(&s->lock);
-	while (!s->stop) {
-		wanted = s->wanted;
-		s->busy_ns = clock_ns(CLOCK_MONOTONIC);
-		pthread_mutex_unlock(&s->lock);
-		gpus_choose(s, &wanted);
-		gpus_read(s, why);
-		pthread_mutex_lock(&s->lock);
-		gpus_tell(s, why);
-		sensors_wait(s);
-	}
-	pthread_mutex_unlock(&s->lock);
 	nvml_close(&s->nvml);
-	pthread_mutex_lock(&s->lock);
-	s->finished = true;
-	left = s->left;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
-	if (left)
-		sensors_release(s);
-	return NULL;
+	free(s);
 }
 
 /* ---- the loop's side ------------------------------------------------------------------- */
@@ -254,10 +218,10 @@ void sensors_look(struct sensors *s, struct process *const *list, size_t n, uint
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; list[i]->state == PROCESS_LIVE && k < list[i]->ncomms; k++)
 			wanted_add(&wanted, &list[i]->comms[k]);
-	pthread_mutex_lock(&s->lock);
+	turns_lock(s->turns);
 	s->wanted = wanted;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	turns_wake(s->turns);
+	turns_unlock(s->turns);
 }
 
 /* Under the lock.  What was told of it, unless it is too old. */
@@ -274,18 +238,18 @@ uint32_t sensors_gpus(struct sensors *s, uint64_t now_ns, struct gpu_health out[
 {
 	uint32_t n;
 
-	pthread_mutex_lock(&s->lock);
+	turns_lock(s->turns);
 	n = s->wanted.n;
 	for (uint32_t i = 0; i < n; i++)
 		out[i] = gpu_told(s, s->wanted.id[i], now_ns);
-	pthread_mutex_unlock(&s->lock);
+	turns_unlock(s->turns);
 	return n;
 }
 
 /* Under the lock. */
 static bool library_hangs(const struct sensors *s, uint64_t now_ns)
 {
-	return s->busy_ns && now_ns > s->busy_ns + SENSORS_STALE_NS;
+	return turns_busy_ns(s->turns, now_ns) > SENSORS_STALE_NS;
 }
 
 static void library_tell(struct sensors *s, uint64_t now_ns, struct sensors_source *out)
@@ -293,13 +257,13 @@ static void library_tell(struct sensors *s, uint64_t now_ns, struct sensors_sour
 	struct phrase why;
 
 	phrase_start(&why, out->why, sizeof(out->why));
-	pthread_mutex_lock(&s->lock);
+	turns_lock(s->turns);
 	out->state = SENSORS_ABSENT;
 	if (s->config.off) {
 		phrase_add(&why, "switched off (gpu-sensors)");
 	} else if (library_hangs(s, now_ns)) {
 		phrase_add(&why, "the library has not answered for ");
-		phrase_add_duration(&why, (now_ns - s->busy_ns) / SECOND_NS * SECOND_NS);
+		phrase_add_duration(&why, turns_busy_ns(s->turns, now_ns) / SECOND_NS * SECOND_NS);
 	} else if (*s->why) {
 		phrase_add(&why, "%s", s->why);
 	} else if (!s->ntold) {
@@ -308,7 +272,7 @@ static void library_tell(struct sensors *s, uint64_t now_ns, struct sensors_sour
 	} else {
 		out->state = SENSORS_PRESENT;
 	}
-	pthread_mutex_unlock(&s->lock);
+	turns_unlock(s->turns);
 }
 
 static void kmsg_tell(const struct kmsg *k, struct sensors_source *out)
@@ -336,87 +300,38 @@ const struct kmsg *sensors_kmsg(const struct sensors *s)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-/* Signals are for the main thread. */
-static int sensors_start(struct sensors *s)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&s->thread, NULL, sensors_run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	s->running = r == 0;
-	return -r;
-}
-
-static void sensors_freep(struct sensors **sp)
-{
-	sensors_free(*sp);
-}
-
 int sensors_new(struct sensors **out, const struct sensors_config *config)
 {
-	CLEANUP(sensors_freep) struct sensors *s = calloc(1, sizeof(*s));
-	pthread_condattr_t attr;
-	int r;
+	struct sensors *s = calloc(1, sizeof(*s));
+	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
 	s->config = *config;
 	s->config.library = config->library ?: NVML_LIBRARY;
-	s->config.interval_ns = config->interval_ns ?: SECOND_NS;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->changed, &attr);
-	pthread_condattr_destroy(&attr);
 	kmsg_open(&s->kmsg, config->kernel_log ?: KMSG_PATH);
-	r = config->off ? 0 : sensors_start(s);
-	if (r < 0)
+	if (!config->off)
+		r = turns_start(&s->turns, &(struct turns_work){
+			.name = "the GPUs' library",
+			.interval_ns = config->interval_ns ?: SECOND_NS, .prepare = sensors_prepare,
+			.turn = sensors_turn, .tell = sensors_tell, .end = sensors_end,
+		}, s);
+	if (r < 0) {
+		kmsg_close(&s->kmsg);
+		free(s);
 		return r;
+	}
 	*out = s;
-	s = NULL;
 	return 0;
-}
-
-/* Under the lock.  False: the thread is left to itself, with what it needs. */
-static bool sensors_has_finished(struct sensors *s)
-{
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	uint64_t until_ns = now_ns + (library_hangs(s, now_ns) ? 0 : CLOSE_NS);
-	struct timespec until = { .tv_sec = (time_t)(until_ns / SECOND_NS),
-				  .tv_nsec = (long)(until_ns % SECOND_NS) };
-
-	while (!s->finished && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
-		;
-	s->left = !s->finished;
-	return s->finished;
 }
 
 void sensors_free(struct sensors *s)
 {
-	pthread_t thread;
-	bool finished;
-
 	if (!s)
 		return;
 	kmsg_close(&s->kmsg);
-	if (!s->running) {
-		sensors_release(s);
-		return;
-	}
-	thread = s->thread;
-	pthread_mutex_lock(&s->lock);
-	s->stop = true;
-	pthread_cond_signal(&s->changed);
-	finished = sensors_has_finished(s);
-	pthread_mutex_unlock(&s->lock);
-	if (!finished) {
-		log_say(LOG_WARN, "the GPUs' library does not answer, its thread is left");
-		pthread_detach(thread);
-		return;
-	}
-	pthread_join(thread, NULL);
-	sensors_release(s);
+	if (s->turns)
+		turns_stop(s->turns);
+	else
+		free(s);
 }

@@ -145,6 +145,7 @@ static void config_defaults(struct config *c)
 		.containers = true,
 		.ras = true,
 		.gpu_sensors = true,
+		.nics = true,
 		.kernel_log = KMSG_PATH,
 		.auto_detail = true,
 		.auto_thrift = true,

@@ -63,6 +63,7 @@ struct config {
 	bool auto_detail;	/* findings have every operation timed for a while */
 	char kernel_log[PATH_MAX];	/* "": it is not read */
 	bool gpu_sensors;	/* NVIDIA's library is asked about GPUs */
+	bool nics;		/* network interfaces are read */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	char raise_hosts[1000];	/* other nodes that findings have timed as well; "": none */
 	char raise_user[64];	/* the user by whom other nodes ask for that; "": nobody */

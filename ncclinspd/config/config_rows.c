@@ -124,6 +124,11 @@ static int set_gpu_sensors(struct config *c, const char *value)
 	return set_switch(&c->gpu_sensors, value);
 }
 
+static int set_nics(struct config *c, const char *value)
+{
+	return set_switch(&c->nics, value);
+}
+
 static int set_kernel_log(struct config *c, const char *value)
 {
 	memset(c->kernel_log, 0, sizeof(c->kernel_log));
@@ -485,6 +490,9 @@ static const struct config_row rows[] = {
 	  "ask NVIDIA's library about the clocks and errors of GPUs in use: yes or no", "yes",
 	  false,
 	  FIELD(gpu_sensors, CONFIG_SWITCH), NULL },
+	{ "nics", 0, "YES", set_nics, "yes or no",
+	  "read what the kernel counts of network interfaces: yes or no", "yes", false,
+	  FIELD(nics, CONFIG_SWITCH), NULL },
 	{ "kernel-log", 0, "PATH", set_kernel_log, "a path, or none",
 	  "where to read which errors NVIDIA's driver reports of GPUs (Xid)", KMSG_PATH, false,
 	  FIELD(kernel_log, CONFIG_TEXT), NULL },

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joins a rank with the readings of its GPU, for judge/, and gives sentences the time of day. */
+/* Joins ranks with what is read of the machine, for judge/, and gives sentences the time of day. */
 #include "ncclinspd/findings/around.h"
 
 #include <strings.h>
 #include <time.h>
 
+#include "ncclinspd/around/nics.h"
 #include "ncclinspd/around/sensors.h"
 
-static void cause_take_time(struct gpu_cause *cause)
+/* The time of day; 0: not known. */
+static void take_time(uint64_t real_ns, char since[16])
 {
-	time_t since = (time_t)(cause->gpu.limited_real_ns / 1000000000);
+	time_t seconds = (time_t)(real_ns / 1000000000);
 	struct tm shown;
 
-	if (since && localtime_r(&since, &shown))
-		strftime(cause->since, sizeof(cause->since), "%H:%M:%S", &shown);
+	if (seconds && localtime_r(&seconds, &shown))
+		strftime(since, 16, "%H:%M:%S", &shown);
 }
 
 bool around_find_gpu(const struct diagnose *dg, const struct comm *c, uint64_t now_ns,
@@ -31,9 +33,19 @@ bool around_find_gpu(const struct diagnose *dg, const struct comm *c, uint64_t n
 		i++;
 	if (i == n || !gpu_find_cause(all, n, i, &found))
 		return false;
-	cause_take_time(&found);
+	take_time(found.gpu.limited_real_ns, found.since);
 	*cause = found;
 	return true;
+}
+
+void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_cause *cause)
+{
+	struct nics *nics = diagnose_source(dg)->nics;
+	struct nic_health all[NICS_MOST];
+	uint32_t n = nics ? nics_all(nics, now_ns, all) : 0;
+
+	if (nic_find_cause(all, n, cause))
+		take_time(cause->nic.down_real_ns, cause->since);
 }
 
 bool around_find_xid(const struct diagnose *dg, const char *pci_bus_id, uint64_t since_ns,

@@ -5,12 +5,19 @@
 /* Causes of findings that lie in the machine around a rank. */
 
 #include "judge/gpu.h"
+#include "judge/nic.h"
 #include "judge/xid.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "rows/rows.h"
 
 /* Is the GPU of this communicator's rank slow or lost?  Sets *cause only then. */
 bool around_find_gpu(const struct diagnose *dg, const struct comm *c, uint64_t now_ns,
 		     struct gpu_cause *cause);
+
+extern const struct field nic_cause_fields[];	/* of struct nic_cause */
+
+/* The network interface of this node that fails worst; NIC_WELL: none does, or nobody knows. */
+void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_cause *cause);
 
 /*
  * The first error of that GPU ("": none) since then that names this process (0: any), or none.

@@ -26,6 +26,7 @@ struct diagnose;
 struct links;
 struct probelink;
 struct reconstruct;
+struct nics;
 struct sensors;
 struct straggler;
 
@@ -82,6 +83,7 @@ struct diagnose_source {
 	struct links *links;
 	const struct straggler *straggler;	/* NULL: nobody compares ranks */
 	struct sensors *sensors;	/* NULL: nothing is known about the machine */
+	struct nics *nics;		/* NULL: nothing is known about interfaces */
 	const struct probelink *probe;	/* NULL: nothing more is known of how processes ended */
 };
 

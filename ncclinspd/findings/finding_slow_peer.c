@@ -14,6 +14,7 @@
 
 #include "judge/slow_peer.h"
 #include "ncclinspd/base/jobs.h"
+#include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/job.h"
@@ -298,7 +299,7 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 	}
 }
 
-static void slow_peer_report(const struct slow_peer_context *s, const struct slow_peer *p,
+static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer *p,
 			     uint64_t key, uint64_t since_ns)
 {
 	const struct delay_hot *hot = &p->hot;
@@ -319,6 +320,7 @@ static void slow_peer_report(const struct slow_peer_context *s, const struct slo
 
 	if (p->worst->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", p->worst->comm_name);
+	around_find_nic(s->dg, s->now_ns, &p->nic);
 	slow_peer_say(p, f.text, sizeof(f.text));
 	finding_set_evidence(&f, slow_peer_evidence_fields, p);
 	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);

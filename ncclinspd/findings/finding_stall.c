@@ -414,6 +414,8 @@ static void stall_report(struct diagnose *dg, struct stall *s)
 		f.due_ns = s->c.hang->now_ns + s->limit.ns - s->c.age_ns;
 	stall_about(&f, s->c.hang, s->c.verdict.comm);
 	stall_find_xid(dg, s);
+	if (s->c.verdict.verdict == VERDICT_LINK)
+		around_find_nic(dg, s->c.hang->now_ns, &s->c.nic);
 	stall_describe(s, &f);
 	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->c.hang->now_ns);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "ncclinspd/findings/around.h"
 #include "reader/base/pool.h"
 #include "rows/rows.h"
 

@@ -36,6 +36,7 @@ struct names;
 struct oplog;
 struct memory;
 struct reconstruct;
+struct nics;
 struct sensors;
 struct serve;
 struct steer;
@@ -140,6 +141,7 @@ struct serve_source {
 	struct ranks *ranks;	/* NULL: no ranks are compared */
 	const struct straggler *straggler;	/* NULL: nor is waiting added up */
 	struct sensors *sensors;	/* NULL: nothing is known about the machine */
+	struct nics *nics;		/* NULL: nothing is known about interfaces */
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 	struct links *links;

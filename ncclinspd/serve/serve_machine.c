@@ -4,10 +4,12 @@
 #include <stdio.h>
 
 #include "judge/gpu.h"
+#include "ncclinspd/around/nics.h"
 #include "ncclinspd/around/sensors.h"
 #include "ncclinspd/serve/serve_parts.h"
 
-static field_put_fn machine_put_gpus, machine_put_xids, machine_put_bus_id;
+static field_put_fn machine_put_gpus, machine_put_nics, machine_put_xids, machine_put_bus_id;
+static field_put_fn machine_put_counts, machine_put_lately;
 
 #include "schema/machine.h"
 
@@ -35,6 +37,43 @@ static void machine_put_gpus(const struct rows_writer *w, struct json *j, const 
 	for (uint32_t i = 0; i < n; i++)
 		rows_put_object(w, j, machine_gpu_fields, &gpus[i]);
 	json_end(j, ']');
+}
+
+static void machine_put_nics(const struct rows_writer *w, struct json *j, const void *row)
+{
+	const struct serve *s = serve_of(w);
+	struct nic_health nics[NICS_MOST];
+	uint32_t n = s->source.nics ? nics_all(s->source.nics, s->now_ns, nics) : 0;
+
+	(void)row;
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < n; i++)
+		rows_put_object(w, j, machine_nic_fields, &nics[i]);
+	json_end(j, ']');
+}
+
+static void put_counts(struct json *j, const uint64_t counts[NIC_COUNT])
+{
+	json_begin(j, '{');
+	for (uint32_t i = 0; i < NIC_COUNT; i++) {
+		if (counts[i] == UNKNOWN_U64)
+			continue;
+		json_key(j, nic_counts[i].name);
+		json_put_u64(j, counts[i]);
+	}
+	json_end(j, '}');
+}
+
+static void machine_put_counts(const struct rows_writer *w, struct json *j, const void *row)
+{
+	(void)w;
+	put_counts(j, ((const struct nic_health *)row)->total);
+}
+
+static void machine_put_lately(const struct rows_writer *w, struct json *j, const void *row)
+{
+	(void)w;
+	put_counts(j, ((const struct nic_health *)row)->lately);
 }
 
 static void machine_put_bus_id(const struct rows_writer *w, struct json *j, const void *row)

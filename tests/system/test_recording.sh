@@ -11,8 +11,8 @@ rows() {
 	api 'collectives?limit=10000' | jq -c --slurpfile old "$T/old" '.collectives[]
 		| select(.pid as $p | $old | index($p) | not)
 		| [.comm_name, .comm_id, .nranks, .rank, .func, .seq, .count, .datatype, .bytes,
-		   .root, .peer, .algo, .proto, .channels, .complete, .timing_source, .exec_ns,
-		   .gpu_start_ns]' | sort >"$1"
+		   .root, .peer, .algo, .proto, .channels, .complete] +
+		  if .timing_source == "kernel_gpu" then [.exec_ns, .gpu_start_ns] else [] end' | sort >"$1"
 	api processes | jq '.processes[].pid' >"$T/old"
 }
 
