@@ -637,7 +637,7 @@ static uint32_t stuck_elsewhere(const struct hang_input *in, const struct hang_v
 	for (uint32_t i = 0; i < v->nranks; i++) {
 		const struct hang_standing *r = rank_of(c, v->ranks[i]);
 
-		if (!r->may_be_away || r->step > 0)
+		if (!r->may_be_away || r->step > 0 || (i && r->elsewhere != elsewhere))
 			return HANG_NONE;
 		elsewhere = r->elsewhere;
 	}

@@ -255,6 +255,7 @@ static struct late_tally view_punctual(const struct late_view *v, uint32_t rank)
 	if (n > 0) {
 		sum.late_ns = (uint64_t)((double)sum.late_ns / n);
 		sum.late_square /= n;
+		sum.looks_square /= n;
 	}
 	return sum;
 }
@@ -267,19 +268,36 @@ double late_lost_ns(const struct late_view *v, uint32_t rank)
 	return (double)t->late_ns - (double)punctual.late_ns + (double)t->moved_ns;
 }
 
+/*
+ * In how many of `n` it is late, were it equally late in each, beyond what is usual: by the sums
+ * of its lateness and of the squares of it, and of those that are usual.
+ */
+static double times_of(double late, double square, double usual, double usual_square, double n)
+{
+	double more = late - usual, rest;
+
+	if (n <= 0 || more <= 0)
+		return 0;
+	rest = square - usual_square - 2 * usual / n * more;
+	return rest <= 0 || more * more / rest > n ? n : more * more / rest;
+}
+
 double late_times(const struct late_view *v, uint32_t rank)
 {
 	const struct late_tally *t = &v->tally[rank], punctual = view_punctual(v, rank);
-	double ops = (double)v->window->ops, mean, more, square;
 
-	if (!v->window->judged)
-		return 0;
-	mean = (double)punctual.late_ns / (double)v->window->judged;
-	more = (double)t->late_ns - (double)punctual.late_ns;
-	square = t->late_square - punctual.late_square - 2 * mean * more;
-	if (more <= 0)
-		return 0;
-	return square <= 0 || more * more / square > ops ? ops : more * more / square;
+	return times_of((double)t->late_ns, t->late_square, (double)punctual.late_ns,
+			punctual.late_square, (double)v->window->judged);
+}
+
+static bool is_late_in_most_looks(const struct late_view *v, uint32_t rank)
+{
+	const struct late_tally *t = &v->tally[rank], punctual = view_punctual(v, rank);
+	double looks = (double)v->window->looks;
+
+	return looks >= LEAST_LOOKS &&
+	       times_of((double)t->late_ns, t->looks_square, (double)punctual.late_ns,
+			punctual.looks_square, looks) >= STEADY_LOOKS * looks;
 }
 
 /* In that many of the operations, equally late in each, it is late in each that counts. */
@@ -290,12 +308,8 @@ static bool is_late_in_most(const struct late_view *v, uint32_t rank)
 
 enum verdict late_how_often(const struct late_view *v, uint32_t rank)
 {
-	double late = (double)v->tally[rank].late_ns, square = v->tally[rank].looks_square;
-	double looks = (double)v->window->looks;
-
-	return is_late_in_most(v, rank) ||
-	       (looks >= LEAST_LOOKS && late * late >= STEADY_LOOKS * looks * square) ?
-	       VERDICT_STEADY : VERDICT_INTERMITTENT;
+	return is_late_in_most(v, rank) || is_late_in_most_looks(v, rank) ? VERDICT_STEADY :
+									    VERDICT_INTERMITTENT;
 }
 
 uint64_t late_mean_ns(const struct late_view *v, uint32_t rank)

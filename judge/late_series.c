@@ -362,9 +362,12 @@ void late_series_begin(struct late_series *s, int32_t nranks, uint64_t now_ns)
 	s->slot[0].from_ns = now_ns;
 }
 
-/* How it is spread over time: what each has come late since the last look. */
+/* How it is spread over time: what each has come late since the last look, if there is work. */
 static void slot_note_look(struct late_series *s, struct late_slot *open)
 {
+	if (open->sums.ops == s->looked_ops)
+		return;
+	s->looked_ops = open->sums.ops;
 	open->sums.looks++;
 	for (uint32_t i = 0; i < s->n; i++) {
 		double more = (double)(open->tally[i].late_ns - s->looked_ns[i]);
@@ -389,6 +392,7 @@ void late_series_close(struct late_series *s, uint64_t window_ns, uint64_t now_n
 
 	open->sums.wall_ns = now_ns - open->from_ns;
 	slot_note_look(s, open);
+	s->looked_ops = 0;
 	memset(s->looked_ns, 0, sizeof(s->looked_ns));
 	if (s->nslots == LATE_SLOTS)
 		memmove(s->slot, s->slot + 1, LATE_SLOTS * sizeof(s->slot[0]));

@@ -57,7 +57,8 @@ struct nic_health {
 	bool up;
 	uint64_t down_ns;	/* when it went down, CLOCK_MONOTONIC; 0: it is up, or never was */
 	uint64_t down_real_ns;	/* the same by CLOCK_REALTIME */
-	uint64_t rate_mbps, most_mbps;	/* now, and the most that was seen; UNKNOWN_U64 */
+	uint64_t rate_mbps;	/* UNKNOWN_U64 */
+	uint64_t most_mbps;	/* the most that was seen; 0: it never told */
 	uint64_t total[NIC_COUNT];	/* UNKNOWN_U64: it does not count that */
 	uint64_t lately[NIC_COUNT];	/* in the last minute; UNKNOWN_U64 */
 };

@@ -111,11 +111,15 @@ static int client_listen(struct client *client)
 	int r;
 
 	client->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (client->listener < 0)
+	if (client->listener < 0) {
+		client->listener = 0;
 		return -errno;
+	}
 	r = client_bind(client);
-	if (!r && listen(client->listener, 1))
+	if (!r && listen(client->listener, 1)) {
 		r = -errno;
+		close(client->listener_node);
+	}
 	if (r) {
 		close(client->listener);
 		client->listener = 0;

@@ -134,6 +134,8 @@ static void nic_read(struct nics *s, bool rdma, const char *directory, const cha
 		snprintf(nic->health.name, sizeof(nic->health.name), "%s", name);
 	}
 	nic->seen = true;
+	if (clock_ns(CLOCK_MONOTONIC) > nic->health.read_ns + NICS_STALE_NS)
+		nic->turns = 0;		/* what was counted meanwhile is not of the last minute */
 	nic_read_state(s, nic);
 	nic_read_counts(s, nic);
 	nic->health.read_ns = clock_ns(CLOCK_MONOTONIC);

@@ -52,7 +52,6 @@ static void turns_release(struct turns *t)
 {
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
-	t->work.end(t->state);
 	free(t);
 }
 
@@ -90,6 +89,9 @@ static void *turns_run(void *arg)
 		t->from_ns = 0;
 		turns_rest(t, clock_ns(CLOCK_MONOTONIC) + t->work.interval_ns);
 	}
+	pthread_mutex_unlock(&t->lock);
+	t->work.end(t->state);
+	pthread_mutex_lock(&t->lock);
 	t->finished = true;
 	left = t->left;
 	pthread_cond_signal(&t->changed);

@@ -22,7 +22,7 @@ struct turns_work {
 	bool (*prepare)(void *state);
 	void (*turn)(void *state);	/* for as long as it takes, without the lock */
 	void (*tell)(void *state);	/* under the lock: hands over what came of it */
-	void (*end)(void *state);	/* by whoever is last: nothing uses the state any more */
+	void (*end)(void *state);	/* for as long as it takes: nothing else uses it any more */
 };
 
 /* 0, -ENOMEM, or why there is no thread: then the state is the caller's. */

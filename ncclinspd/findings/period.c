@@ -10,12 +10,12 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "reader/base/pool.h"
 #include "tables/stat.h"
 #include "util/list.h"
 
+#define LEAST		16	/* operations */
 #define HOPS		4	/* to the next few of its kind */
 #define CANDIDATES	96
 #define ITERATIONS	3	/* to have been seen */
@@ -299,7 +299,7 @@ static bool is_worth_a_try(const struct period *p, bool rests)
 
 	if (p->lag)
 		return p->count >= 2 * p->tried;
-	return p->count - p->tried >= (rests ? 1 : 16 + before / 4);
+	return p->count >= LEAST && p->count - p->tried >= (rests ? 1 : LEAST + before / 4);
 }
 
 /* Of the newest iteration but one: of the newest, operations may be missing that end late. */
@@ -314,8 +314,10 @@ static uint64_t period_kind(const struct period *p)
 
 static void period_look(struct period *p)
 {
-	uint32_t lag = find_lag(p, true) ?: find_lag(p, false);
+	uint32_t lag = find_lag(p, true);
 
+	if (!lag && !p->lag)	/* what is known goes on, however uneven its gaps are now */
+		lag = find_lag(p, false);
 	p->tried = p->checked = p->count;
 	if (!lag || lag == p->lag)	/* what goes on may have begun but lately */
 		return;

@@ -367,7 +367,7 @@ struct op {
 	double busbw_gbs;		/* < 0: not known */
 	/* batch: all that ran in the same kernel (batch.h); fused 0: alone */
 	uint32_t fused;		/* operations in its batch, this one included, or OP_FUSED */
-	bool end_unstamped;	/* its kernel stamped the end of another one (batch.h) */
+	bool end_unstamped;	/* its kernel stamped another one's end, or may have (batch.h) */
 	bool batch_head;	/* stands for the batch in sums: its time counts once */
 	uint64_t batch;		/* token of the head: the same for all members */
 	uint64_t batch_ns;	/* time from the first start to the last stop; UNKNOWN_U64 */

@@ -119,6 +119,7 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 		return false;
 	if (!plan) {			/* it was pushed out */
 		o->op.fused = OP_FUSED;
+		o->op.end_unstamped = o->op.is_p2p;
 		if (o->unjudged)
 			join_judge_stamps(rc, r, o);
 		return false;
@@ -206,6 +207,7 @@ static void find_batches(struct reconstruct *rc, struct recon *r, const struct p
 
 	for (uint32_t m = 0; m < members; m++) {
 		s->op[m]->fused = sure ? 0 : OP_FUSED;
+		s->op[m]->end_unstamped = !sure && s->op[m]->is_p2p;
 		if (!sure)
 			place(r, s->op[m]);
 	}
