@@ -41,7 +41,7 @@ answers() {
 
 for n in 8 32 128 512; do idle processes "$n" "$n" 1; done
 for n in 10 100 1000; do idle communicators $((8 * n)) 8 "$n"; answers "$n"; done
-"$B/bench/bench_load" --json 10 20000 60000 200000 600000 | jq -r '. as $f |
+"$B/bench/bench_load" --json 10 20000 60000 200000 600000 2>/dev/null | jq -r '. as $f |
 	select(.figure | test("^[0-9]+ records/s, 8 processes")) |
 	(.figure | capture("^(?<n>[0-9]+) records/s, 8 processes(?<what>.*)")) as $m |
 	if .unit == "% of a core" then ["records/s", $m.n, "the daemon", .value, .unit]
