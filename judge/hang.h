@@ -358,7 +358,7 @@ struct hang_case {
 	const struct afar *afar;	/* NCCL's RAS on the cause; NULL: not told */
 	struct xid xid;			/* the driver's error on a GPU of it; number 0: none */
 	int32_t xid_rank;		/* the rank of that GPU */
-	struct nic_cause nic;		/* of LINK: an interface of this node that fails */
+	struct nic_cause nic;		/* LINK: an interface of this node that fails */
 };
 
 /* Nothing here shows the cause, and there are ranks that are not seen: RAS may know more. */

@@ -269,8 +269,8 @@ double late_lost_ns(const struct late_view *v, uint32_t rank)
 }
 
 /*
- * In how many of `n` it is late, were it equally late in each, beyond what is usual: by the sums
- * of its lateness and of the squares of it, and of those that are usual.
+ * The number of `n` that it is late in, were it equally late in each, beyond what is usual: by the
+ * sums of its lateness and of its squares, and the same of those that are usual.
  */
 static double times_of(double late, double square, double usual, double usual_square, double n)
 {
@@ -300,7 +300,7 @@ static bool is_late_in_most_looks(const struct late_view *v, uint32_t rank)
 			punctual.looks_square, looks) >= STEADY_LOOKS * looks;
 }
 
-/* In that many of the operations, equally late in each, it is late in each that counts. */
+/* Late in so many operations that those in which it is not say little. */
 static bool is_late_in_most(const struct late_view *v, uint32_t rank)
 {
 	return late_times(v, rank) >= LEAST_STEADY * (double)v->window->ops;

@@ -97,7 +97,7 @@ struct late_tally {
 	uint64_t last;		/* operations that it was last in by its own doing */
 	uint64_t late_ns;	/* sum over what was judged, without what others handed on */
 	double late_square;	/* sum of the squares of the same */
-	double looks_square;	/* ... of what each look found of it (late_window.looks) */
+	double looks_square;	/* sum of the squares of what each look found (late_window.looks) */
 	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
 	uint64_t timed_ns;	/* part of late_ns: known is how long its kernel was queued ... */
@@ -112,7 +112,7 @@ struct late_window {
 	uint64_t slow;		/* rated ones that took all that are seen over 1.3 c* */
 	uint64_t slow_ns;	/* sum over these: the shortest time inside beyond c* */
 	uint64_t tail_ns;	/* sum over what was judged */
-	uint64_t looks;		/* at what was new: one a second; 0: nobody looked */
+	uint64_t looks;		/* looks at new operations, one a second; 0: nobody looked */
 };
 
 /* A window and its ranks: n that are seen of nranks. */

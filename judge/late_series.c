@@ -362,7 +362,7 @@ void late_series_begin(struct late_series *s, int32_t nranks, uint64_t now_ns)
 	s->slot[0].from_ns = now_ns;
 }
 
-/* How it is spread over time: what each has come late since the last look, if there is work. */
+/* The spread over time: what each rank has come late since the last look, if there is work. */
 static void slot_note_look(struct late_series *s, struct late_slot *open)
 {
 	if (open->sums.ops == s->looked_ops)

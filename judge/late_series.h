@@ -57,8 +57,8 @@ struct late_series {
 	uint32_t nslots;	/* slots that have ended; the one behind them is open */
 	struct late_slot slot[LATE_SLOTS + 1];
 	struct late_rank rank[LATE_RANKS];
-	uint64_t looked_ops;		/* of the open slot at the last look, */
-	uint64_t looked_ns[LATE_RANKS];	/* ... and late_ns */
+	/* The open slot's figures at the last look. */
+	uint64_t looked_ops, looked_ns[LATE_RANKS];
 	struct late_trial elsewhere, slower;
 };
 

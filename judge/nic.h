@@ -14,7 +14,7 @@
 #include "util/unknown.h"
 
 /*
- * What is counted: of RDMA ports (counters/ and hw_counters/ of Linux' sysfs, whose names these
+ * Counters: of RDMA ports (counters/ and hw_counters/ of Linux' sysfs, whose names these
  * are), and of network devices (statistics/).  The least of it in a minute that is worth a word:
  * errors of a link that works do not come, but some transfers are always made again.
  */
@@ -41,7 +41,7 @@ enum {
 #undef X
 };
 
-/* How one is counted. */
+/* One counter. */
 struct nic_count {
 	bool rdma;
 	name_t directory, name;
@@ -60,10 +60,10 @@ struct nic_health {
 	uint64_t rate_mbps;	/* UNKNOWN_U64 */
 	uint64_t most_mbps;	/* the most that was seen; 0: it never told */
 	uint64_t total[NIC_COUNT];	/* UNKNOWN_U64: it does not count that */
-	uint64_t lately[NIC_COUNT];	/* in the last minute; UNKNOWN_U64 */
+	uint64_t lately[NIC_COUNT];	/* the last minute's part; UNKNOWN_U64 */
 };
 
-/* What is wrong with one, the worst first. */
+/* Faults, the worst last. */
 enum nic_fault { NIC_WELL, NIC_COUNTS_ERRORS, NIC_SLOWER, NIC_DOWN };
 
 struct nic_cause {

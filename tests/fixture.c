@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +90,26 @@ const char *fx_tmpdir(void)
 	tmpdir_owner = getpid();
 	atexit(remove_tmpdir);
 	return tmpdir;
+}
+
+void fx_put_file(const char *name, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%s", fx_tmpdir(), name);
+	for (char *at = path + strlen(fx_tmpdir()) + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(path, 0755);
+		*at = '/';
+	}
+	out = fopen(path, "w");
+	ck_assert_ptr_nonnull(out);
+	va_start(args, format);
+	vfprintf(out, format, args);
+	va_end(args);
+	fclose(out);
 }
 
 bool fx_mount(const char *at, const char *options, unsigned long flags)

@@ -52,6 +52,10 @@ void fx_skip(const char *why);
  */
 const char *fx_tmpdir(void);
 
+/* A file below it, with the directories above it. */
+__attribute__((format(printf, 2, 3)))
+void fx_put_file(const char *name, const char *format, ...);
+
 /*
  * A small tmpfs at this place that only the test sees, with mount's `options`
  * and MS_* flags.  false, and said so: not allowed here.

@@ -2,10 +2,8 @@
 /* Limits of control groups, in files as the kernel has them. */
 #include "ncclinspd/findings/cpulimit.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tests/fixture.h"
 
@@ -23,31 +21,9 @@ static void setup(void)
 
 static void teardown(void) {}
 
-/* A file below the temporary directory, with the directories above it. */
-__attribute__((format(printf, 2, 3)))
-static void put(const char *name, const char *format, ...)
-{
-	char path[512];
-	va_list args;
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/%s", fx_tmpdir(), name);
-	for (char *at = path + strlen(fx_tmpdir()) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(path, 0755);
-		*at = '/';
-	}
-	out = fopen(path, "w");
-	ck_assert_ptr_nonnull(out);
-	va_start(args, format);
-	vfprintf(out, format, args);
-	va_end(args);
-	fclose(out);
-}
-
 static void put_stat(const char *name, uint64_t periods, uint64_t throttled)
 {
-	put(name, "usage_usec 1\nnr_periods %llu\nnr_throttled %llu\nthrottled_usec 5\n",
+	fx_put_file(name, "usage_usec 1\nnr_periods %llu\nnr_throttled %llu\nthrottled_usec 5\n",
 	    (unsigned long long)periods, (unsigned long long)throttled);
 }
 
@@ -68,10 +44,10 @@ static const char *group(void)
 
 START_TEST(tightest_limit_above_a_process_is_found)
 {
-	put("proc/77/cgroup", "0::/kubepods/pod1/app\n");
-	put("cgroup/kubepods/pod1/app/cpu.max", "max 100000\n");
-	put("cgroup/kubepods/pod1/cpu.max", "250000 100000\n");
-	put("cgroup/kubepods/cpu.max", "6400000 100000\n");
+	fx_put_file("proc/77/cgroup", "0::/kubepods/pod1/app\n");
+	fx_put_file("cgroup/kubepods/pod1/app/cpu.max", "max 100000\n");
+	fx_put_file("cgroup/kubepods/pod1/cpu.max", "250000 100000\n");
+	fx_put_file("cgroup/kubepods/cpu.max", "6400000 100000\n");
 	put_stat("cgroup/kubepods/pod1/cpu.stat", 100, 7);
 	look();
 	ck_assert_str_eq(group(), "/cgroup/kubepods/pod1");
@@ -87,11 +63,12 @@ END_TEST
 
 START_TEST(limit_of_the_first_version_is_found)
 {
-	put("proc/77/cgroup", "9:name=systemd:/x\n4:cpuset:/y\n3:cpu,cpuacct:/job/step\n0::/z\n");
-	put("cgroup/cpu/job/step/cpu.cfs_quota_us", "-1\n");
-	put("cgroup/cpu/job/step/cpu.cfs_period_us", "100000\n");
-	put("cgroup/cpu/job/cpu.cfs_quota_us", "50000\n");
-	put("cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+	fx_put_file("proc/77/cgroup",
+		    "9:name=systemd:/x\n4:cpuset:/y\n3:cpu,cpuacct:/job/step\n0::/z\n");
+	fx_put_file("cgroup/cpu/job/step/cpu.cfs_quota_us", "-1\n");
+	fx_put_file("cgroup/cpu/job/step/cpu.cfs_period_us", "100000\n");
+	fx_put_file("cgroup/cpu/job/cpu.cfs_quota_us", "50000\n");
+	fx_put_file("cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
 	put_stat("cgroup/cpu/job/cpu.stat", 10, 10);
 	look();
 	ck_assert_str_eq(group(), "/cgroup/cpu/job");
@@ -110,9 +87,9 @@ START_TEST(what_cannot_be_read_is_no_limit)
 		"0::/a\n",
 	};
 
-	put("cgroup/a/cpu.max", "%s", "0 0\n");
-	put("other/cpu.max", "100 100\n");
-	put("proc/77/cgroup", "%s", cgroups[_i]);
+	fx_put_file("cgroup/a/cpu.max", "%s", "0 0\n");
+	fx_put_file("other/cpu.max", "100 100\n");
+	fx_put_file("proc/77/cgroup", "%s", cgroups[_i]);
 	look();
 	look();
 	ck_assert_str_eq(limit.dir, "");
@@ -122,8 +99,8 @@ END_TEST
 
 START_TEST(group_that_is_made_anew_counts_from_there_on)
 {
-	put("proc/77/cgroup", "0::/a\n");
-	put("cgroup/a/cpu.max", "100 100\n");
+	fx_put_file("proc/77/cgroup", "0::/a\n");
+	fx_put_file("cgroup/a/cpu.max", "100 100\n");
 	put_stat("cgroup/a/cpu.stat", 1000, 500);
 	look();
 	put_stat("cgroup/a/cpu.stat", 10, 5);

@@ -3,11 +3,9 @@
 #include "ncclinspd/around/nics.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,47 +14,27 @@
 
 #define MS		UINT64_C(1000000)
 #define INTERVAL	(20 * MS)
-#define PORT		"infiniband/mlx5_0/ports/1/"
+#define CLASS		"sys/class/"
+#define PORT		CLASS "infiniband/mlx5_0/ports/1/"
+#define NET		CLASS "net/"
 
 static char sys[128];
 static struct nics *nics;
 
-/* A file beneath sys/class, with all directories above it. */
-__attribute__((format(printf, 2, 3)))
-static void file(const char *name, const char *format, ...)
-{
-	char path[PATH_MAX];
-	va_list args;
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/class/%s", sys, name);
-	for (char *at = path; (at = strchr(at + 1, '/'));) {
-		*at = '\0';
-		mkdir(path, 0755);
-		*at = '/';
-	}
-	out = fopen(path, "w");
-	ck_assert_ptr_nonnull(out);
-	va_start(args, format);
-	vfprintf(out, format, args);
-	va_end(args);
-	fclose(out);
-}
-
 static void setup(void)
 {
 	snprintf(sys, sizeof(sys), "%s/sys", fx_tmpdir());
-	file(PORT "state", "4: ACTIVE\n");
-	file(PORT "rate", "400 Gb/sec (4X NDR)\n");
-	file(PORT "counters/symbol_error", "7\n");
-	file(PORT "counters/link_downed", "0\n");
-	file(PORT "hw_counters/out_of_sequence", "1000\n");
-	file("net/eth0/device/vendor", "x\n");
-	file("net/eth0/carrier", "1\n");
-	file("net/eth0/speed", "100000\n");
-	file("net/eth0/statistics/rx_crc_errors", "0\n");
-	file("net/ib0/device/infiniband/x", "what is read as an RDMA port\n");
-	file("net/lo/carrier", "1\n");
+	fx_put_file(PORT "state", "4: ACTIVE\n");
+	fx_put_file(PORT "rate", "400 Gb/sec (4X NDR)\n");
+	fx_put_file(PORT "counters/symbol_error", "7\n");
+	fx_put_file(PORT "counters/link_downed", "0\n");
+	fx_put_file(PORT "hw_counters/out_of_sequence", "1000\n");
+	fx_put_file(NET "eth0/device/vendor", "x\n");
+	fx_put_file(NET "eth0/carrier", "1\n");
+	fx_put_file(NET "eth0/speed", "100000\n");
+	fx_put_file(NET "eth0/statistics/rx_crc_errors", "0\n");
+	fx_put_file(NET "ib0/device/infiniband/x", "what is read as an RDMA port\n");
+	fx_put_file(NET "lo/carrier", "1\n");
 	ck_assert_int_eq(nics_new(&nics, sys, INTERVAL), 0);
 }
 
@@ -141,11 +119,11 @@ END_TEST
 START_TEST(errors_are_told_and_few_repetitions_are_not)
 {
 	said();
-	file(PORT "hw_counters/out_of_sequence", "1099\n");
+	fx_put_file(PORT "hw_counters/out_of_sequence", "1099\n");
 	ck_assert_str_eq(said(), "");
-	file(PORT "counters/symbol_error", "19\n");
+	fx_put_file(PORT "counters/symbol_error", "19\n");
 	ck_assert_str_eq(said(), "mlx5_0 port 1 counted 12 symbol_error in the last minute");
-	file(PORT "counters/symbol_error", "0\n");	/* set back */
+	fx_put_file(PORT "counters/symbol_error", "0\n");	/* set back */
 	ck_assert_uint_eq(nic("mlx5_0 port 1").lately[0], 0);
 	for (uint32_t i = 0; i <= NICS_MINUTE; i++)
 		said();
@@ -156,24 +134,24 @@ END_TEST
 START_TEST(one_that_is_slower_than_it_was_is_worse)
 {
 	said();
-	file(PORT "counters/symbol_error", "99\n");
-	file("net/eth0/speed", "25000\n");
+	fx_put_file(PORT "counters/symbol_error", "99\n");
+	fx_put_file(NET "eth0/speed", "25000\n");
 	ck_assert_str_eq(said(), "eth0 runs at 25 of 100 Gb/s");
-	file("net/eth0/speed", "-1\n");		/* it does not tell */
+	fx_put_file(NET "eth0/speed", "-1\n");		/* it does not tell */
 	ck_assert_str_eq(said(), "mlx5_0 port 1 counted 92 symbol_error in the last minute");
 }
 END_TEST
 
 START_TEST(one_that_went_down_is_worst_until_it_is_up)
 {
-	file("net/eth1/device/vendor", "x\n");
-	file("net/eth1/carrier", "0\n");	/* never up: nobody uses it */
+	fx_put_file(NET "eth1/device/vendor", "x\n");
+	fx_put_file(NET "eth1/carrier", "0\n");	/* never up: nobody uses it */
 	ck_assert_str_eq(said(), "");
-	file(PORT "state", "1: DOWN\n");
+	fx_put_file(PORT "state", "1: DOWN\n");
 	ck_assert_str_eq(said(), "mlx5_0 port 1 is down");
 	ck_assert(nic("mlx5_0 port 1").down_ns && nic("mlx5_0 port 1").down_real_ns);
 	ck_assert_uint_eq(nic("mlx5_0 port 1").rate_mbps, UNKNOWN_U64);
-	file(PORT "state", "4: ACTIVE\n");
+	fx_put_file(PORT "state", "4: ACTIVE\n");
 	ck_assert_str_eq(said(), "");
 }
 END_TEST

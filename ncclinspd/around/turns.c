@@ -3,11 +3,10 @@
 #include "ncclinspd/around/turns.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "ncclinspd/base/thread.h"
 #include "shmring/clock.h"
 #include "util/log.h"
 
@@ -55,19 +54,10 @@ static void turns_release(struct turns *t)
 	free(t);
 }
 
-/* Under the lock.  False: the time is over. */
-static bool turns_wait_until(struct turns *t, uint64_t until_ns)
-{
-	struct timespec until = { .tv_sec = (time_t)(until_ns / SECOND_NS),
-				  .tv_nsec = (long)(until_ns % SECOND_NS) };
-
-	return pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT;
-}
-
 /* Under the lock.  The time from one turn to the next, or until something is wanted. */
 static void turns_rest(struct turns *t, uint64_t until_ns)
 {
-	while (!t->stop && turns_wait_until(t, until_ns))
+	while (!t->stop && thread_wait(&t->changed, &t->lock, until_ns))
 		;
 	while (!t->stop && !t->work.prepare(t->state))
 		pthread_cond_wait(&t->changed, &t->lock);
@@ -101,23 +91,9 @@ static void *turns_run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the main thread. */
-static int turns_begin(struct turns *t)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, turns_run, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 int turns_start(struct turns **out, const struct turns_work *work, void *state)
 {
 	struct turns *t = calloc(1, sizeof(*t));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!t)
@@ -125,17 +101,12 @@ int turns_start(struct turns **out, const struct turns_work *work, void *state)
 	t->work = *work;
 	t->state = state;
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_condition(&t->changed);
 	*out = t;
-	r = turns_begin(t);
+	r = thread_begin(&t->thread, turns_run, t);
 	if (r < 0) {
 		*out = NULL;
-		pthread_cond_destroy(&t->changed);
-		pthread_mutex_destroy(&t->lock);
-		free(t);
+		turns_release(t);
 	}
 	return r;
 }
@@ -146,7 +117,7 @@ static bool turns_have_finished(struct turns *t)
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t until_ns = now_ns + (turns_busy_ns(t, now_ns) > HANGS_NS ? 0 : CLOSE_NS);
 
-	while (!t->finished && turns_wait_until(t, until_ns))
+	while (!t->finished && thread_wait(&t->changed, &t->lock, until_ns))
 		;
 	t->left = !t->finished;
 	return t->finished;

@@ -7,11 +7,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/thread.h"
 #include "ncclinspd/keep/store.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
@@ -204,18 +204,12 @@ static void *writer_run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the main thread. */
 static int thread_start(struct writer *w)
 {
-	sigset_t all, before;
-	int r;
+	int r = thread_begin(&w->thread, writer_run, w);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, NULL, writer_run, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	w->running = r == 0;
-	return -r;
+	return r;
 }
 
 /* ---- the loop's side ----------------------------------------------------------------- */
@@ -224,10 +218,8 @@ static int thread_start(struct writer *w)
 static bool writer_wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
-	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-				  .tv_nsec = (long)(until_ns % 1000000000) };
 
-	while (!*flag && pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT)
+	while (!*flag && thread_wait(&w->done, &w->lock, until_ns))
 		;
 	return *flag;
 }
@@ -377,14 +369,9 @@ static int stock_init(struct stock *stock, const struct writer_limits *limits)
 
 static void writer_init_sync(struct writer *w)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->given, &attr);
-	pthread_cond_init(&w->done, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_condition(&w->given);
+	thread_condition(&w->done);
 }
 
 static void writer_closep(struct writer **wp)

@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/thread.h"
 #include "ncclinspd/otlp/otlp_body.h"
 #include "ncclinspd/otlp/otlp_post.h"
 #include "shmring/clock.h"
@@ -283,17 +283,6 @@ static int otlp_next(const struct otlp *o, uint64_t *due_ns)
 	return -1;
 }
 
-static void otlp_wait(struct otlp *o, uint64_t due_ns)
-{
-	struct timespec until = { .tv_sec = (time_t)(due_ns / 1000000000),
-				  .tv_nsec = (long)(due_ns % 1000000000) };
-
-	if (due_ns == UINT64_MAX)
-		pthread_cond_wait(&o->given, &o->lock);
-	else
-		pthread_cond_timedwait(&o->given, &o->lock, &until);
-}
-
 static void otlp_loop(struct otlp *o)
 {
 	pthread_mutex_lock(&o->lock);
@@ -302,7 +291,7 @@ static void otlp_loop(struct otlp *o)
 		int signal = otlp_next(o, &due_ns);
 
 		if (signal < 0) {
-			otlp_wait(o, due_ns);
+			thread_wait(&o->given, &o->lock, due_ns);
 			continue;
 		}
 		pthread_mutex_unlock(&o->lock);
@@ -375,7 +364,7 @@ static void otlp_refuse_all(struct otlp *o, int error, const char *why)
 				queue_drop_oldest(&o->queue[i]);
 			o->queue[i].stats.error = error;
 		}
-		otlp_wait(o, UINT64_MAX);
+		thread_wait(&o->given, &o->lock, UINT64_MAX);
 	}
 	pthread_mutex_unlock(&o->lock);
 }
@@ -407,24 +396,12 @@ static void *otlp_run(void *arg)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-/* Signals are for the main thread. */
 static int otlp_start(struct otlp *o)
 {
-	pthread_condattr_t attr;
-	sigset_t all, before;
-	int r;
-
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&o->given, &attr);
-	pthread_cond_init(&o->done, &attr);
-	pthread_condattr_destroy(&attr);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&o->thread, NULL, otlp_run, o);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
+	thread_condition(&o->given);
+	thread_condition(&o->done);
+	return thread_begin(&o->thread, otlp_run, o);
 }
 
 static void otlp_set(struct otlp *o)
@@ -468,8 +445,6 @@ int otlp_new(struct otlp **op, const struct otlp_config *config, const struct ot
 static bool thread_ends(struct otlp *o)
 {
 	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + CLOSE_NS;
-	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-				  .tv_nsec = (long)(until_ns % 1000000000) };
 	pthread_t thread = o->thread;
 	bool finished;
 
@@ -477,8 +452,7 @@ static bool thread_ends(struct otlp *o)
 	o->stop = true;
 	o->end_ns = clock_ns(CLOCK_MONOTONIC) + FLUSH_NS;
 	pthread_cond_signal(&o->given);
-	while (!o->finished &&
-	       pthread_cond_timedwait(&o->done, &o->lock, &until) != ETIMEDOUT)
+	while (!o->finished && thread_wait(&o->done, &o->lock, until_ns))
 		;
 	finished = o->finished;
 	o->left = !finished;

@@ -249,29 +249,36 @@ with_plugin() {
 	fi
 }
 
-# What an AllReduce costs with each plugin and level, all of them taking turns.
-step_cost() {
-	local name index=0
-	set -- $PLUGINS
+# take_turns WHAT START PROGRAM PLUGIN...: jobs that START begins, one with each plugin, which take turns.
+take_turns() {
+	local what=$1 start=$2 program=$3 name index=0 status
+	shift 3
 	head -c 4 /dev/zero >"$T/turns"
 	start_daemon
 	for name; do
-		with_plugin "$name" start_job "$T/cost.$name" cost "$T/turns" "$index" $# "$ROUNDS" "$name"
+		with_plugin "$name" "$start" "$T/$what.$name" "$program" "$T/turns" "$index" $# "$ROUNDS" "$name"
 		index=$((index + 1))
 	done
-	if end_jobs; then
-		cat "$T"/cost.*/cost.* >"$RESULTS/cost.jsonl"
-		tool jq -s -f "$HERE/cost.jq" "$RESULTS/cost.jsonl" >"$RESULTS/cost.json"
-		tool jq -r '"cost of an AllReduce, ns, and over no plugin: bytes plugin " +
-				"post streamed alone",
-			(.[] | [.bytes, .name, .post_ns, .streamed_ns, .alone_ns,
-				.post_ratio, .streamed_ratio, .alone_ratio] | @tsv)' \
-			"$RESULTS/cost.json" | tee -a "$RESULTS/summary.txt"
-	else
-		bad "cost: a job failed"
-		for name; do words "$T/cost.$name"; done
+	end_jobs
+	status=$?
+	if [ $status -ne 0 ]; then
+		bad "$what: a job failed"
+		for name; do words "$T/$what.$name"; done
 	fi
 	stop_daemon
+	return $status
+}
+
+# What an AllReduce costs with each plugin and level.
+step_cost() {
+	take_turns cost start_job cost $PLUGINS || return
+	cat "$T"/cost.*/cost.* >"$RESULTS/cost.jsonl"
+	tool jq -s -f "$HERE/cost.jq" "$RESULTS/cost.jsonl" >"$RESULTS/cost.json"
+	tool jq -r '"cost of an AllReduce, ns, and over no plugin: bytes plugin " +
+			"post streamed alone",
+		(.[] | [.bytes, .name, .post_ns, .streamed_ns, .alone_ns,
+			.post_ratio, .streamed_ratio, .alone_ratio] | @tsv)' \
+		"$RESULTS/cost.json" | tee -a "$RESULTS/summary.txt"
 }
 
 # A graph must run, and its operations be known.
@@ -427,29 +434,16 @@ step_uneven() {
 	stop_daemon
 }
 
-# What a step of a training costs with each plugin, all of them taking turns.
+# What a step of a training costs with each plugin.
 step_speed() {
-	local name index=0
 	has_torch speed || return
-	set -- $SPEED_PLUGINS
-	head -c 4 /dev/zero >"$T/turns"
-	start_daemon
-	for name; do
-		with_plugin "$name" start_training "$T/speed.$name" turns "$T/turns" "$index" $# "$ROUNDS" "$name"
-		index=$((index + 1))
-	done
-	if end_jobs; then
-		cat "$T"/speed.*/speed.* >"$RESULTS/speed.jsonl"
-		tool jq -s -r 'group_by(.name) | map({ name: .[0].name, step_ns: (map(.step_ns) | sort | .[length / 2 | floor]) })
-			| (map(select(.name == "none"))[0].step_ns) as $none
-			| "a step of a training, ns, and over no plugin:",
-			(.[] | [.name, (.step_ns | floor), (.step_ns / $none * 1000 | round / 1000)] | @tsv)' \
-			"$RESULTS/speed.jsonl" | tee -a "$RESULTS/summary.txt"
-	else
-		bad "speed: a job failed"
-		for name; do words "$T/speed.$name"; done
-	fi
-	stop_daemon
+	take_turns speed start_training turns $SPEED_PLUGINS || return
+	cat "$T"/speed.*/speed.* >"$RESULTS/speed.jsonl"
+	tool jq -s -r 'group_by(.name) | map({ name: .[0].name, step_ns: (map(.step_ns) | sort | .[length / 2 | floor]) })
+		| (map(select(.name == "none"))[0].step_ns) as $none
+		| "a step of a training, ns, and over no plugin:",
+		(.[] | [.name, (.step_ns | floor), (.step_ns / $none * 1000 | round / 1000)] | @tsv)' \
+		"$RESULTS/speed.jsonl" | tee -a "$RESULTS/summary.txt"
 }
 
 find_libraries
