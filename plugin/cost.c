@@ -25,15 +25,17 @@ static uint64_t cost_clip(_Atomic uint64_t *above, uint64_t took)
 	return took < u * MOST_USUAL ? took : u * MOST_USUAL;
 }
 
-void cost_add(uint32_t type, uint64_t ticks)
+int cost_add(uint32_t type, uint64_t ticks, uint64_t end)
 {
 	const uint32_t proxy = NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_PROXY_CTRL |
 			       NCCL_KERNEL_CH | NCCL_NET_PLUGIN;
-	uint64_t took = clock_ticks(process_self.clock) - ticks;
+	uint64_t took = (process_self.clock == PROCESS_COUNTER ? end :
+			 clock_ticks(process_self.clock)) - ticks;
 	int who = NCI_EVENT_BIT(type) & proxy ? NCI_THREADS_PROXY : NCI_THREADS_USER;
 	struct nci_timed *out = &process_self.ring.header->steer.timed[who];
 
 	took = cost_clip(&usual[who], took);
 	atomic_fetch_add_explicit(&out->count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&out->ticks, took, memory_order_relaxed);
+	return NCCL_SUCCESS;
 }

@@ -163,14 +163,11 @@ static inline bool event_is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 
 /*
  * The usual start: its thread has a lane and that a slot, the communicator is an open one of
- * ours, nobody measures.  All else begins again in event_start_rare(): nothing has happened
+ * ours.  All else begins again in event_start_rare(): nothing has happened
  * until then but, for `steered`, that the steering knows.
  */
 static int event_start_rare(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 			    const struct adapt_extra *extra, bool steered);
-static int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-				const struct adapt_extra *extra);
-
 INLINE uint32_t event_type(const struct nccl_descr_v6 *d)
 {
 	return (uint32_t)__builtin_ctzll(d->type) + 1;
@@ -231,8 +228,6 @@ int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 	if (unlikely((head & own_op) != NCI_EV_PROXY_OP || *place))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	ticks = clock_ticks(PROCESS_COUNTER);
-	if (unlikely(cost_is_measured(ticks)))
-		return event_start_measured(context, handle, d, &adapt_no_extra);
 	rec = shmring_take(lane, &token);
 	if (unlikely(!rec))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
@@ -254,8 +249,6 @@ int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 		return event_start_rare(context, handle, d, extra, false);
 	lane = process_thread.lane;
 	ticks = clock_ticks(PROCESS_COUNTER);
-	if (unlikely(cost_is_measured(ticks)))
-		return event_start_measured(context, handle, d, extra);
 	if (d->type & STEER_EVENTS)
 		return event_start_steered(context, handle, d, extra, lane, ticks);
 	return event_start_at(context, handle, d, extra, lane, ticks, false);
@@ -368,22 +361,7 @@ RARE int event_start_rare(uint64_t context, void **handle, const struct nccl_des
 		return NCCL_SUCCESS;	/* a step: who has an operation wants its steps */
 	if (d->type & STEER_EVENTS && !steered)
 		steer_started(context - process_self.contexts, d, ticks);
-	event_start_any(context, handle, d, extra, ticks);
-	if (cost_is_measured(ticks))
-		cost_add(event_type(d), ticks);
-	return NCCL_SUCCESS;
-}
-
-RARE int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-			      const struct adapt_extra *extra)
-{
-	uint64_t ticks = clock_ticks(process_self.clock);
-
-	if (d->type & STEER_EVENTS)
-		steer_started(context - process_self.contexts, d, ticks);
-	event_start_any(context, handle, d, extra, ticks);
-	cost_add(event_type(d), ticks);
-	return NCCL_SUCCESS;
+	return event_start_any(context, handle, d, extra, ticks);
 }
 
 /* ---- state -------------------------------------------------------------------- */
@@ -451,39 +429,26 @@ RARE int state_take_any(struct nci_record *rec, uint32_t state, const void *args
 	return NCCL_SUCCESS;
 }
 
-RARE int event_state_measured(struct nci_record *rec, uint32_t state, const void *args)
-{
-	uint64_t from = clock_ticks(process_self.clock);
-
-	state_take_any(rec, state, args, from);
-	cost_add(rec->type, from);
-	return NCCL_SUCCESS;
-}
-
 RARE int event_state_seldom(struct nci_record *rec, uint32_t state, const void *args)
 {
 	uint64_t from = clock_ticks(process_self.clock);
 
 	state_take_any(rec, state, args, from);
-	if (cost_is_measured(from))
-		cost_add(rec->type, from);
-	return NCCL_SUCCESS;
+	return cost_end(rec->type, from);
 }
 
 /* By the machine's counter, and a span that is exact; else as any. */
-INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t state, const void *args,
-			    states_fn *fn)
+INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t event, uint32_t state,
+			    const void *args, states_fn *fn)
 {
 	uint64_t ticks = clock_ticks(PROCESS_COUNTER), passed = ticks - rec->start;
 
-	if (unlikely(cost_is_measured(ticks)))
-		return event_state_measured(rec, state, args);
 	if (unlikely(passed - 1 >= NCI_SPAN_COARSE - 1))
 		return event_state_seldom(rec, state, args);
 	rec->serial = state + 1;
 	rec->stop = ticks;
 	fn(rec, at, state, (uint32_t)passed, args);
-	return NCCL_SUCCESS;
+	return cost_end(event, ticks);
 }
 
 #define X(value, EVENT, name, field, when, what)					\
@@ -496,7 +461,8 @@ INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t state, co
 			return count_unknown_state();					\
 		if (!state_asks_##when(rec, at, NCCL_##value))				\
 			return NCCL_SUCCESS;						\
-		return state_take_often(rec, at, NCCL_##value, args, states_##what);	\
+		return state_take_often(rec, at, NCI_EV_##EVENT, NCCL_##value, args,	\
+					states_##what);					\
 	}
 STATES_OFTEN(X)
 #undef X
@@ -551,18 +517,6 @@ static uint64_t event_ending_ticks(const struct nci_record *rec, uint64_t ticks)
 	       ticks - rec->start - nci_span_ticks(span) : 0;
 }
 
-RARE int event_stop_measured(uint32_t type, uint64_t ticks)
-{
-	cost_add(type, ticks);
-	return NCCL_SUCCESS;
-}
-
-INLINE int event_stopped(uint32_t type, uint64_t ticks)
-{
-	return unlikely(cost_is_measured(ticks)) ? event_stop_measured(type, ticks) :
-	       NCCL_SUCCESS;
-}
-
 static __attribute__((noinline)) int group_stop(struct shmring_lane *lane, struct nci_record *rec,
 						uint64_t token, uint64_t ticks)
 {
@@ -572,7 +526,7 @@ static __attribute__((noinline)) int group_stop(struct shmring_lane *lane, struc
 		shmring_count(&lane->line->stale);
 	else
 		steer_stopped(took);
-	return event_stopped(process_self.group, ticks);
+	return cost_end(process_self.group, ticks);
 }
 
 static __attribute__((noinline)) int op_stop(struct shmring_lane *lane, struct nci_record *rec,
@@ -581,7 +535,7 @@ static __attribute__((noinline)) int op_stop(struct shmring_lane *lane, struct n
 	steps_close_parts(lane, rec, token, ticks);
 	if (unlikely(!shmring_close(lane, rec, token, ticks)))
 		shmring_count(&lane->line->stale);
-	return event_stopped(NCI_EV_PROXY_OP, ticks);
+	return cost_end(NCI_EV_PROXY_OP, ticks);
 }
 
 /* By another thread than the starter, the first event of a thread, or an odd clock. */
@@ -615,7 +569,7 @@ RARE int event_stop_rare(uint64_t handle)
 	if (!(type == NCI_EV_PROXY_STEP ? steps_end(lane, rec, handle, &e, ticks) :
 	      shmring_close(lane, rec, handle, ticks)))
 		shmring_count(&lane->line->stale);
-	return event_stopped(type, ticks);
+	return cost_end(type, ticks);
 }
 
 /* A step that leaves a record. */
@@ -630,7 +584,7 @@ static __attribute__((noinline)) int step_stop_recorded(struct shmring_lane *lan
 	steps_count_own(op, rec);
 	ticks = clock_ticks(PROCESS_COUNTER);
 	shmring_close_own(lane, rec, token, ticks);
-	return event_stopped(NCI_EV_PROXY_STEP, ticks);
+	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
 /* A step that took long: only the end of it is told. */
@@ -641,7 +595,7 @@ RARE int step_stop_late(struct shmring_lane *lane, struct nci_record *rec,
 
 	nci_sums_leave(sums, step, nci_sums_times(step), ticks);
 	shmring_empty(lane, rec, rec->token);
-	return event_stopped(NCI_EV_PROXY_STEP, ticks);
+	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
 /* A step that counts, and has no coarse span, adds to the sums of its operation. */
@@ -660,7 +614,7 @@ static __attribute__((noinline, flatten)) int step_stop_added(struct shmring_lan
 	if (unlikely(!nci_sums_leave_plain(sums, step, times, ticks)))
 		return step_stop_late(lane, rec, sums, ticks);
 	shmring_empty(lane, rec, rec->token);
-	return event_stopped(NCI_EV_PROXY_STEP, ticks);
+	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
 static bool step_is_plain(const struct nci_record *rec)
@@ -710,7 +664,7 @@ static __attribute__((noinline)) int op_stop_own(struct shmring_lane *lane,
 	if (sums && likely(!(sums->token & NCI_TOKEN_FREE)))
 		shmring_close_own(lane, (struct nci_record *)sums, sums->token, sums->stop);
 	shmring_close_own(lane, rec, token, ticks);
-	return event_stopped(NCI_EV_PROXY_OP, ticks);
+	return cost_end(NCI_EV_PROXY_OP, ticks);
 }
 
 static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
@@ -724,7 +678,7 @@ static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
 	if (type == process_self.group)
 		return group_stop(lane, rec, token, ticks);
 	shmring_close_own(lane, rec, token, ticks);
-	return event_stopped(type, ticks);
+	return cost_end(type, ticks);
 }
 
 int emit_stop(void *handle)

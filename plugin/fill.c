@@ -126,7 +126,8 @@ FILL(proxy_sums)
 	CLEAR(ev->ticks);
 	memset(&ev->cont, 0, NCI_LINE_BYTES);
 	ev->cont = NCI_LINE_CONT;
-	return fill_end(rec, head, 2, token);
+	fill_open(rec, head, 2, token);
+	return NCCL_SUCCESS;
 }
 
 FILL(proxy_ctrl)

@@ -6,6 +6,7 @@
 
 #include "nci/events.h"
 #include "plugin/adapt.h"
+#include "plugin/cost.h"
 #include "plugin/process.h"
 
 /*
@@ -26,11 +27,17 @@ static inline uint64_t fill_head(uint32_t type, uint32_t form, uint64_t comm)
 /* The functions by NCI_EV_*. */
 extern fill_fn *const fill_events[NCI_EV_END];
 
-INLINE int fill_end(struct nci_record *rec, uint64_t head, uint32_t form, uint64_t token)
+INLINE void fill_open(struct nci_record *rec, uint64_t head, uint32_t form, uint64_t token)
 {
 	*(uint64_t *)rec = head | (uint64_t)form << 8;
 	shmring_open(rec, token);
-	return NCCL_SUCCESS;
+}
+
+/* The same, and with it the callback ends that began when the event did. */
+INLINE int fill_end(struct nci_record *rec, uint64_t head, uint32_t form, uint64_t token)
+{
+	fill_open(rec, head, form, token);
+	return cost_end((uint8_t)head, rec->start);
 }
 
 INLINE int fill_step(struct nci_record *rec, int step, uint64_t head, uint64_t token)

@@ -26,7 +26,7 @@ check "snapshots are written" wait_until 30 eval '[ "$(files)" -ge $((FILES + 3)
 
 PACKAGE=@duckdb/node-api@1.5.6-r.1
 duckdb_there() {
-	[ -e "$B/duckdb/node_modules/@duckdb/node-api" ] || npm install --silent --ignore-scripts --no-audit --no-fund --no-save \
+	[ -e "$B/duckdb/node_modules/@duckdb/node-api" ] || timeout -k 1 60 npm install --fetch-retries=0 --silent --ignore-scripts --no-audit --no-fund --no-save \
 		--prefix "$B/duckdb" "$PACKAGE" >/dev/null 2>&1
 	[ -e "$B/duckdb/node_modules/@duckdb/node-api" ]
 }
