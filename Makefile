@@ -58,7 +58,7 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check check-nodes,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client \
-           libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
+           valgrind libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
          $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
@@ -397,7 +397,7 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 # at most twice; what a sanitizer has built gets no second chance.  Clang is here for its
 # warnings only, and the address sanitizer for what it sees: neither needs to be fast.
 check: deps engines
-	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
+	+@$(submake) B=$(B) all tests $(addprefix $(B)/bench/bench_,answer drain pipeline soak)
 	+@$(submake) B=$(B)-clang CC=clang CFLAGS=-O0 all tests
 	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' tests fuzz-targets $(B)-address/ncclinspd
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)

@@ -2,9 +2,13 @@
 /*
  * What reading costs the daemon beside 8, 64 and 512 processes: from the shared memory to checked
  * events, and what a poll of idle processes costs.  Only polls are timed, in this thread's own
- * time; what is printed is the median of the polls.
+ * time; what is printed is the median of the polls.  `--count PROCESSES RECORDS` polls once, for
+ * so many new records of each, to be counted with
+ *
+ *     valgrind --tool=callgrind --toggle-collect=drain_counted build/bench/bench_drain --count 8 64
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/figure.h"
 #include "bench/jobs.h"
@@ -43,11 +47,31 @@ static void drain_say(const char *what, double ns, const char *unit)
 	figure_show(ns, unit, "%u processes, %s", jobs.n, what);
 }
 
+static __attribute__((noinline)) void drain_counted(void)
+{
+	drain_poll(jobs.fx.drain, loop_clock_ns());
+	__asm__ volatile("" ::: "memory");	/* no tail call: it ends here */
+}
+
+static int drain_count(uint32_t processes, uint32_t records)
+{
+	if (!processes || processes > JOBS_MOST)
+		return EXIT_FAILURE;
+	jobs_open(&jobs, processes);
+	drain_timed_poll();
+	jobs_write(&jobs, records, fx_job_publish);
+	drain_counted();
+	jobs_close(&jobs);
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = { 8, 64, JOBS_MOST };
 
 	figure_start("drain", &argc, argv);
+	if (argc == 4 && !strcmp(argv[1], "--count"))
+		return drain_count((uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]));
 	for (size_t i = 0; i < FX_COUNT(sizes); i++) {
 		jobs_open(&jobs, sizes[i]);
 		drain_timed_poll();

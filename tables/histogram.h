@@ -19,9 +19,15 @@
 #define HISTOGRAM_OCTAVES	40
 #define HISTOGRAM_BUCKETS	(HISTOGRAM_SUB * HISTOGRAM_OCTAVES)
 
-/* Counts that can be merged and asked; a query's result, 20 KiB. */
+#define HISTOGRAM_PARTS		(HISTOGRAM_BUCKETS / HISTOGRAM_PART)
+
+/*
+ * Counts that can be merged and asked; a query's result, 21 KiB.  Few parts have any: the
+ * counts of one that has none are anything, so that nobody clears or walks them.
+ */
 struct histogram {
 	uint64_t total;
+	uint64_t in_part[HISTOGRAM_PARTS];
 	uint64_t count[HISTOGRAM_BUCKETS];
 };
 
@@ -31,6 +37,9 @@ uint32_t histogram_bucket(uint64_t value);
 /* Bounds of a bucket: [lower, upper). */
 uint64_t histogram_lower(uint32_t bucket);
 uint64_t histogram_upper(uint32_t bucket);
+
+/* Make it empty, whatever it holds. */
+void histogram_clear(struct histogram *h);
 
 /* Add the counts of the buckets from part * HISTOGRAM_PART on: how parts become a whole. */
 void histogram_merge_part(struct histogram *h, uint32_t part,

@@ -18,8 +18,10 @@ static uint64_t random_duration(void)
 
 static void add(struct histogram *h, uint64_t value)
 {
-	h->count[histogram_bucket(value)]++;
-	h->total++;
+	uint32_t bucket = histogram_bucket(value), count[HISTOGRAM_PART] = { 0 };
+
+	count[bucket % HISTOGRAM_PART] = 1;
+	histogram_merge_part(h, bucket / HISTOGRAM_PART, count);
 }
 
 static int by_value(const void *a, const void *b)
@@ -72,7 +74,8 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 
 	fx_seed((uint64_t)_i);
 	n = 1 + (uint32_t)(fx_random() % N);
-	memset(&h, 0, sizeof(h));
+	memset(&h, 0xa5, sizeof(h));	/* what was there before is no count */
+	histogram_clear(&h);
 	for (uint32_t i = 0; i < n; i++)
 		add(&h, values[i] = random_duration());
 	qsort(values, n, sizeof(*values), by_value);
@@ -88,8 +91,7 @@ END_TEST
 
 START_TEST(parts_make_the_histogram_of_all_values)
 {
-	enum { PARTS = HISTOGRAM_BUCKETS / HISTOGRAM_PART };
-	static uint32_t part[2][PARTS][HISTOGRAM_PART];
+	static uint32_t part[2][HISTOGRAM_PARTS][HISTOGRAM_PART];
 	static struct histogram merged, all;
 
 	for (int i = 0; i < 10000; i++) {
@@ -99,8 +101,9 @@ START_TEST(parts_make_the_histogram_of_all_values)
 		part[i % 3 == 0][bucket / HISTOGRAM_PART][bucket % HISTOGRAM_PART]++;
 		add(&all, value);
 	}
-	for (uint32_t i = 0; i < 2 * PARTS; i++)
-		histogram_merge_part(&merged, i % PARTS, part[i / PARTS][i % PARTS]);
+	for (uint32_t i = 0; i < 2 * HISTOGRAM_PARTS; i++)
+		histogram_merge_part(&merged, i % HISTOGRAM_PARTS,
+				     part[i / HISTOGRAM_PARTS][i % HISTOGRAM_PARTS]);
 	ck_assert_mem_eq(&merged, &all, sizeof(all));
 }
 END_TEST

@@ -848,7 +848,8 @@ static bool row_make(struct aggregate_work *work, const struct aggregate_query_r
 {
 	struct sums sums = { 0 };
 
-	memset(work->h, 0, VALUE_END * sizeof(*work->h));
+	for (int v = 0; v < VALUE_END; v++)
+		histogram_clear(&work->h[v]);
 	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts.at[i].next) {
 		if (part_is_timed(work, row, &work->parts.at[i]))
 			sums_merge(&sums, work->h, work->parts.at[i].sums, &work->agg->chunks);

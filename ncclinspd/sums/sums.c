@@ -234,8 +234,9 @@ static uint64_t histogram_quantile_of(const struct histogram *h, const struct va
 
 uint64_t sums_quantile(const struct value_sums *sums, const struct pool *chunks, double q)
 {
-	struct histogram h = { 0 };
+	struct histogram h;
 
+	histogram_clear(&h);
 	histogram_merge_chunks(&h, chunks, sums->chunks);
 	return histogram_quantile_of(&h, sums, q);
 }
