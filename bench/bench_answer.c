@@ -7,7 +7,8 @@
  *
  * `--rows N TARGET` asks once for so many rows, to be counted with
  *
- *     valgrind --tool=callgrind --toggle-collect=answer_counted build/bench/bench_answer --rows 64 /v1/comms
+ *     valgrind --tool=callgrind --toggle-collect=answer_counted \
+ *         build/bench/bench_answer --rows 64 /v1/comms
  */
 #include <stdio.h>
 #include <stdlib.h>

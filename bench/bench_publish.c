@@ -251,20 +251,19 @@ static const struct nci_header *segment_header(void)
 	const struct dirent *entry;
 	DIR *d = opendir(dir);
 
-	while (!h && d && (entry = readdir(d))) {
+	while ((!h || h->pid != (uint32_t)getpid()) && d && (entry = readdir(d))) {
 		int fd;
 		void *map;
 
 		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		map = mmap(NULL, sizeof(*h), PROT_READ, MAP_SHARED, fd, 0);
-		if (map != MAP_FAILED && ((const struct nci_header *)map)->pid == (uint32_t)getpid())
-			h = map;
+		h = map == MAP_FAILED ? NULL : map;
 		close(fd);
 	}
 	if (d)
 		closedir(d);
-	return h;
+	return h && h->pid == (uint32_t)getpid() ? h : NULL;
 }
 
 /* All that was measured so far, of both classes of threads. */
