@@ -42,12 +42,16 @@ static void paragraph_put(struct frame *frame, const json_t *row)
 {
 	bool active = json_is_true(json_object_get(row, "active"));
 	char title[TITLE];
+	json_t *line;
+	size_t i;
 
 	if (frame->count)
 		frame_add(frame);
 	paragraph_make_title(row, title);
 	prose_put(frame, active ? verdict_attr(row) : LINE_DIM, 0, 4, title);
 	prose_put(frame, LINE_PLAIN, 4, 4, member_text(row, "text", ""));
+	json_array_foreach(json_object_get(row, "gathered"), i, line)
+		prose_put(frame, LINE_PLAIN, 4, 6, json_string_value(line) ?: "");
 }
 
 static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *rows)

@@ -62,6 +62,8 @@ enum finding_grade {
 #define FINDING_TEXT		1024
 #define FINDING_JOB		65	/* longer ids are cut */
 #define FINDING_EVIDENCE	8192
+#define FINDING_GATHERED	6	/* lines of what was gathered about it ... */
+#define FINDING_LINE		256	/* ... of so many bytes, the end included */
 
 struct detector;
 
@@ -88,6 +90,7 @@ struct finding_life {
 	int32_t pid;		/* of process_id; UNKNOWN_I32 */
 	char job[FINDING_JOB];	/* job_id(); "": not told, or about no process */
 	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks */
+	char gathered[FINDING_GATHERED][FINDING_LINE];	/* diagnose_gather(); "": no line */
 };
 
 /* A detector's verdict; `evidence` is one JSON object, or empty: none. */

@@ -353,6 +353,20 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
 	}
 }
 
+const struct finding *diagnose_gather(struct diagnose *dg, uint64_t id,
+				      const char lines[FINDING_GATHERED][FINDING_LINE])
+{
+	for (uint32_t i = 0; id && i < dg->config.findings; i++) {
+		struct finding *f = &dg->findings[i];
+
+		if (f->life.id != id)
+			continue;
+		memcpy(f->life.gathered, lines, sizeof(f->life.gathered));
+		return f;
+	}
+	return NULL;
+}
+
 uint64_t diagnose_refused(const struct diagnose *dg)
 {
 	return dg->refused;

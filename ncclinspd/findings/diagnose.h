@@ -108,6 +108,13 @@ typedef bool diagnose_visit_fn(const struct finding *f, void *arg);
 void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *arg);
 
 /*
+ * Somebody looked at what it is about, and saw this, in place of what was gathered before.  It is
+ * no change that is told: who asks for the finding has it.  NULL: there is none of that id.
+ */
+const struct finding *diagnose_gather(struct diagnose *dg, uint64_t id,
+				      const char lines[FINDING_GATHERED][FINDING_LINE]);
+
+/*
  * Found ones that found no room, because all that are kept are active, or that gave theirs
  * to a user who has fewer.
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /v1/findings: what is wrong, and what was, with what an empty list speaks of; and the
- * same as lines of a stream.
+ * same as lines of a stream.  PUT: what somebody who looked has seen.
  */
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,17 @@ static void finding_put_evidence(const struct rows_writer *w, struct json *j, co
 		json_put_raw(j, f->evidence, f->evidence_bytes);
 	else
 		json_put_null(j);
+}
+
+static void finding_put_gathered(const struct rows_writer *w, struct json *j, const void *row)
+{
+	const struct finding *f = row;
+
+	(void)w;
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < FINDING_GATHERED && *f->life.gathered[i]; i++)
+		json_put_string(j, f->life.gathered[i]);
+	json_end(j, ']');
 }
 
 struct watched {
@@ -184,4 +196,81 @@ void serve_findings(struct request *r, struct json *j)
 	json_member_u64(j, "refused", diagnose_refused(diagnose));
 	json_member_u64(j, "left_out", diagnose_left_out(diagnose));
 	watched_put(r, j);
+}
+
+/* ---- what was gathered ---------------------------------------------------------------- */
+
+struct gathered {
+	uint64_t id;
+	bool given;
+	char lines[FINDING_GATHERED][FINDING_LINE];
+};
+
+/* Names in it come from jobs: whoever shows it makes it fit to be shown. */
+static int gathered_read_lines(struct request *r, const json_t *value, struct gathered *g)
+{
+	size_t i, n = 0;
+	json_t *line;
+
+	if (!json_is_array(value) || json_array_size(value) > FINDING_GATHERED)
+		return serve_refuse(r, -EINVAL, "gathered is a list of up to %d lines",
+				    FINDING_GATHERED);
+	json_array_foreach((json_t *)value, i, line) {
+		if (!json_string_length(line) || json_string_length(line) >= FINDING_LINE)
+			return serve_refuse(r, -EINVAL, "a line is a text of 1 to %d bytes",
+					    FINDING_LINE - 1);
+		strcpy(g->lines[n++], json_string_value(line));
+	}
+	g->given = true;
+	return 0;
+}
+
+static int gathered_read_member(struct request *r, const char *key, const json_t *value,
+				struct gathered *g)
+{
+	if (!strcmp(key, "gathered"))
+		return gathered_read_lines(r, value, g);
+	if (strcmp(key, "id"))
+		return serve_refuse(r, -EINVAL, "there is no '%.64s'; allowed: id, gathered", key);
+	if (!json_is_integer(value) || json_integer_value(value) < 1)
+		return serve_refuse(r, -EINVAL, "id is the number of a finding");
+	g->id = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+static int gathered_read(struct request *r, struct gathered *g)
+{
+	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
+			       : NULL;
+	int error = json_is_object(body) ? 0
+					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(body, key, value)
+		if (!error)
+			error = gathered_read_member(r, key, value, g);
+	json_decref(body);
+	if (!error && !(g->id && g->given))
+		error = serve_refuse(r, -EINVAL, "id and gathered are wanted");
+	return error;
+}
+
+int serve_put_gathered(struct request *r, struct json *j)
+{
+	struct gathered g = { 0 };
+	const struct finding *f;
+	int error;
+
+	if (!r->viewer.all)
+		return -EPERM;
+	error = gathered_read(r, &g);
+	if (error)
+		return error;
+	f = diagnose_gather(r->serve->source.diagnose, g.id, g.lines);
+	if (!f)
+		return serve_refuse(r, -ENOENT, "there is no finding %llu, or it is over for long",
+				    (unsigned long long)g.id);
+	rows_put(&r->serve->writer, j, finding_fields, f);
+	return 0;
 }

@@ -64,6 +64,9 @@ int serve_put_level(struct request *r, struct json *j);
 /* PUT /v1/phase has the same errors; -ENOSPC: too many names. */
 int serve_put_phase(struct request *r, struct json *j);
 
+/* PUT /v1/findings.  -EPERM; -EINVAL: the body; -ENOENT: no such finding. */
+int serve_put_gathered(struct request *r, struct json *j);
+
 /* SERVE_LATER: when it is written; -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
 #define SERVE_LATER	1
 int serve_write_snapshot(struct request *r, struct json *j);

@@ -8,7 +8,7 @@
 DEBS=$(echo "$B"/deb/libnccl-profiler-insp_*.deb "$B"/deb/ncclinsp_*.deb)
 ls $DEBS >/dev/null || skip_all "no packages in $B/deb: make deb"
 needed() { for deb in $DEBS; do dpkg-deb -f "$deb" Depends | dependencies; done; }
-fresh_tree booted systemd systemd-sysv dbus libpam-systemd procps curl jq $(needed)
+fresh_tree booted systemd systemd-sysv dbus libpam-systemd procps curl jq gdb $(needed)
 ROOT=$T/booted
 
 # ---- the machine -----------------------------------------------------------------
@@ -230,6 +230,26 @@ conf ''
 inside systemctl daemon-reload
 inside systemctl restart ncclinspd
 check "the job is seen by the daemon that pushes nothing" wait_until 30 sees_jobs alice 4
+
+# ---- what is gathered of a finding ---------------------------------------------------
+
+install -D -m 755 "$TOP/deploy/on-finding/evidence.sh" "$ROOT/etc/ncclinsp/on-finding"
+cp "$TOP/deploy/systemd/evidence.conf" "$ROOT/root/deploy"
+inside install -D -m 644 /root/deploy/evidence.conf /etc/systemd/system/ncclinsp-finding@.service.d/evidence.conf
+conf 'on-finding = /run/ncclinsp-finding.sock\n'
+inside systemctl daemon-reload
+inside systemctl start ncclinsp-finding.socket
+inside systemctl restart ncclinspd
+job bob frozen-gpu
+gathered() { as bob 'ncclinsp diagnose -o json' | jq -e "any(.findings[]; .gathered | length >= 2 and $1)" || { inside journalctl -u 'ncclinsp-finding@*' --no-pager -o cat | tail -n 20; return 1; }; }
+check "a critical finding tells where its process is" wait_until 90 gathered '(.[0] | test("main thread, state [A-Z]"))'
+check "... by the stack that a debugger found as its user" gathered '(.[0] | test(" < "))'
+check "... which is kept for root alone" sh -c '! "$@"' sh inside su alice -c 'ls /var/lib/ncclinsp-evidence'
+inside pkill -KILL -u bob nccl-sim
+inside systemctl stop ncclinsp-finding.socket
+conf ''
+inside systemctl restart ncclinspd
+check "the job is seen by the daemon that tells nobody" wait_until 30 sees_jobs alice 4
 
 inside kill -STOP "$(main_pid)"
 restarted() { [ "$(prop NRestarts)" = 1 ] && is ActiveState active; }
