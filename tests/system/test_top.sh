@@ -118,7 +118,7 @@ check "3 shows links, or that there are none" choose \
 	"^.COMM .*DIR|no transfer over a network" 3
 check "5 shows findings, or that there are none" choose "^.SEVERITY|nothing was found" 5
 check "4 shows what is in flight" choose "AGE .*EVENT" 4
-check "and all of one" choose "^kernel_started" Enter
+check "and all of one" choose "^kernel_started" Enter G
 press Escape
 press h
 check "h shows the keys" sees "this help"
