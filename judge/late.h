@@ -206,6 +206,18 @@ double late_score(const struct late_view *v, uint32_t rank);
 
 /* ---- words --------------------------------------------------------------------------- */
 
+/*
+ * The thread of a rank that calls NCCL: its parts of the time, lately.  The rest of it that
+ * thread slept.
+ */
+struct late_caller {
+	int32_t tid;		/* its number on the node */
+	double ran, waited;	/* it had a CPU; it could have run and had none */
+	int32_t taker;		/* the process that had its CPU for longest meanwhile; 0: not known */
+	const char *taker_command;
+	double taker_share;	/* of the time that it waited */
+};
+
 struct late_case {
 	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
 	name_t func;
@@ -221,6 +233,7 @@ struct late_case {
 	enum late_why why;
 	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	const struct gpu_cause *gpu;	/* its GPU is slow; NULL: it is not, or nobody knows */
+	const struct late_caller *caller;	/* NULL: nothing is known of it */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 

@@ -65,8 +65,55 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 	phrase_add(text, ".");
 }
 
+#define LEAST_WAIT	0.05	/* part of the time without a CPU that is worth a word ... */
+#define LEAST_OF_COST	3	/* ... and explains that part of what it costs, one in so many */
+#define RUNS_ALWAYS	0.9
+#define LEAST_TAKEN	0.3	/* of the wait, by one process */
+
+static bool caller_waits(const struct late_case *c)
+{
+	const struct late_caller *t = c->caller;
+
+	return t && t->waited >= LEAST_WAIT &&
+	       t->waited * (double)c->wall_ns * LEAST_OF_COST >= (double)c->blame_ns;
+}
+
+static void say_caller_waits(struct phrase *text, const struct late_case *c)
+{
+	const struct late_caller *t = c->caller;
+
+	phrase_add(text, " Its thread that calls (%" PRId32 ") could have run, and waited for a CPU "
+		   "for %.0f %% of the time", t->tid, 100 * t->waited);
+	if (t->taker && t->taker_share >= LEAST_TAKEN && t->taker == c->who.pid)
+		phrase_add(text, ", most of it for other threads of its process (%s)",
+			   t->taker_command);
+	else if (t->taker && t->taker_share >= LEAST_TAKEN)
+		phrase_add(text, ", most of it for pid %" PRId32 " (%s)", t->taker,
+			   t->taker_command);
+	phrase_add(text, ": see what shares its CPUs (taskset -cp %" PRId32 ", numactl), a cgroup "
+		   "limit.", t->tid);
+}
+
+static void say_caller_works(struct phrase *text, const struct late_case *c)
+{
+	const struct late_caller *t = c->caller;
+
+	if (t->ran >= RUNS_ALWAYS)
+		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the time: "
+			   "it computes, or spins until something is done", t->tid, 100 * t->ran);
+	else
+		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
+			   "time: it waits for input, a lock or a device", t->tid,
+			   100 * (1 - t->ran - t->waited));
+	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
+}
+
 static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
+	if (caller_waits(c)) {
+		say_caller_waits(text, c);
+		return;
+	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->who.pid);
 }
@@ -81,8 +128,15 @@ static void why_add_gpu(struct phrase *text, const struct late_case *c)
 
 static void why_add_host(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, " Its GPU starts at once when the call comes, which comes late: see the "
-		   "process's input pipeline and its CPU (py-spy dump -p %d).", (int)c->who.pid);
+	phrase_add(text, " Its GPU starts at once when the call comes, which comes late%s",
+		   c->caller ? "." : ":");
+	if (caller_waits(c))
+		say_caller_waits(text, c);
+	else if (c->caller)
+		say_caller_works(text, c);
+	else
+		phrase_add(text, " see the process's input pipeline and its CPU (py-spy dump -p "
+			   "%d).", (int)c->who.pid);
 }
 
 static void why_add_launches(struct phrase *text, const struct late_case *c)

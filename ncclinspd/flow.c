@@ -21,6 +21,7 @@
 
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
+#define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s */
 #define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
 #define IDLE_SHARE	400	/* where nothing has come for a while 1/400, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
@@ -119,7 +120,8 @@ static void process_open_ending(struct process *p)
 static void process_close_kernel(struct process *p)
 {
 	cpuwait_free(p->cpuwait);
-	p->cpuwait = NULL;
+	cpuwait_free(p->calling);
+	p->cpuwait = p->calling = NULL;
 	if (p->has_pidfd)
 		close(p->pidfd);
 	p->has_pidfd = false;
@@ -236,20 +238,27 @@ void flow_snapshot(void *arg, uint64_t now_ns)
 	flow_start_snapshots(d, loop_clock_ns());
 }
 
-static void process_watch(struct daemon *d, struct process *p, uint64_t now_ns,
-			  uint32_t *files)
+static void threads_look(struct daemon *d, struct process *p, enum segment_thread kind,
+			 struct cpuwait **c, uint64_t now_ns, uint32_t *files)
 {
 	const struct segment *seg = process_segment(p);
 	pid_t tids[CPUWAIT_THREADS];
-	uint32_t n;
+	uint32_t n = drain_threads(d->drain, p, kind, tids, CPUWAIT_THREADS);
 
+	if (n && !*c)
+		cpuwait_new(c, LIFE_PROC, seg->host_pid, seg->start_time);
+	if (*c)
+		cpuwait_look(*c, tids, n, now_ns, files);
+}
+
+static void process_watch(struct daemon *d, struct process *p, bool calling, uint64_t now_ns,
+			  uint32_t *files)
+{
 	if (p->state != PROCESS_LIVE || !p->proven)
 		return;
-	n = drain_progress_threads(d->drain, p, tids, CPUWAIT_THREADS);
-	if (n && !p->cpuwait)
-		cpuwait_new(&p->cpuwait, LIFE_PROC, seg->host_pid, seg->start_time);
-	if (p->cpuwait)
-		cpuwait_look(p->cpuwait, tids, n, now_ns, files);
+	threads_look(d, p, SEGMENT_PROGRESS, &p->cpuwait, now_ns, files);
+	if (calling)
+		threads_look(d, p, SEGMENT_CALLING, &p->calling, now_ns, files);
 }
 
 /* Each time another process is first: all get their turn where they have too many files. */
@@ -259,8 +268,12 @@ static void threads_watch(struct daemon *d, uint64_t now_ns)
 	size_t n = discover_processes(d->discover, &list);
 	uint32_t files = CPUWAIT_FILES;
 
-	for (size_t i = 0; i < n && files; i++)
-		process_watch(d, list[(d->watch_turn + i) % n], now_ns, &files);
+	for (size_t i = 0; i < n && files; i++) {
+		size_t at = (d->watch_turn + i) % n;
+
+		process_watch(d, list[at], (d->watch_turn + at) % CALLING_EVERY == 0, now_ns,
+			      &files);
+	}
 	d->watch_turn++;
 }
 
@@ -273,6 +286,8 @@ void flow_waited(void *arg, uint64_t process_id, const struct probe_event *e, ui
 
 	if (p && p->cpuwait)
 		cpuwait_add(p->cpuwait, e, now_ns);
+	if (p && p->calling)
+		cpuwait_add(p->calling, e, now_ns);
 }
 
 /* ---- the way back ------------------------------------------------------------ */

@@ -83,6 +83,30 @@ START_TEST(of_several_threads_the_one_that_waits_most_is_told)
 }
 END_TEST
 
+/* One sleeps and has to wait each time it wakes up; the other works. */
+START_TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told)
+{
+	const pid_t tids[] = { PID + 1, PID + 2 };
+
+	fx_proc_thread(PID, PID, 0);
+	for (int i = 0; i < 2; i++)
+		fx_proc_thread(PID, tids[i], 0);
+	open_process();
+	for (uint64_t s = 0; s <= 4; s++) {
+		fx_proc_schedstat(PID, tids[0], SECOND + s * MS, s * 80 * MS, 9);
+		fx_proc_schedstat(PID, tids[1], SECOND + s * 900 * MS, s * 20 * MS, 9);
+		ck_assert_uint_eq(look(tids, 2, 10), 2);
+	}
+	ck_assert(cpuwait_tell(cpu, now_ns, &sums));
+	ck_assert_int_eq(sums.tid, tids[0]);
+	ck_assert(cpuwait_tell_busiest(cpu, now_ns, &sums));
+	ck_assert_int_eq(sums.tid, tids[1]);
+	ck_assert_uint_eq(sums.ran_ns, 3600 * MS);
+	ck_assert_uint_eq(sums.wait_ns, 80 * MS);
+	ck_assert(!cpuwait_tell_busiest(NULL, now_ns, &sums));
+}
+END_TEST
+
 START_TEST(a_container_knows_its_threads_by_other_numbers)
 {
 	const pid_t tid = 9;
@@ -298,6 +322,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_a_thread_waited_is_told),
 		FX_TEST(of_several_threads_the_one_that_waits_most_is_told),
+		FX_TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told),
 		FX_TEST(a_container_knows_its_threads_by_other_numbers),
 		FX_TEST(threads_are_looked_for_some_files_at_a_time),
 		FX_TEST(who_is_not_found_is_given_up),

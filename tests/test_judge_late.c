@@ -180,6 +180,44 @@ START_TEST(the_next_step_suits_the_cause)
 }
 END_TEST
 
+static const struct {
+	enum late_why why;
+	struct late_caller caller;
+	const char *said;
+} callers[] = {
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 0, NULL, -1 },
+	  "Its thread that calls (12) could have run, and waited for a CPU for 20 % of the time: "
+	  "see what shares its CPUs (taskset -cp 12" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.5, 0.2, 99, "stress", 0.8 }, ", most of it for pid 99 (stress): " },
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 11, "pt_data", 0.8 },
+	  ", most of it for other threads of its process (pt_data): " },
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.1 }, "waited for a CPU for 20 % of the time: " },
+	{ LATE_WHY_HOST, { 12, 0.97, 0.02, 0, NULL, -1 },
+	  "comes late. The thread that calls (12) runs for 97 % of the time: it computes, or spins" },
+	{ LATE_WHY_HOST, { 12, 0.28, 0.02, 99, "stress", 1 },
+	  "comes late. The thread that calls (12) sleeps for 70 % of the time: it waits for input" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.97, 0.02, 0, NULL, -1 }, "its input pipeline (py-spy dump -p 11)" },
+	/* too little for what it costs */
+	{ LATE_WHY_HOST, { 12, 0.4, 0.06, 99, "stress", 1 }, "sleeps for 54 % of the time" },
+	/* its GPU is late, whatever the thread does */
+	{ LATE_WHY_GPU, { 12, 0.5, 0.2, 99, "stress", 0.8 }, "its GPU is still busy" },
+};
+
+START_TEST(a_late_call_is_explained_by_what_its_thread_does)
+{
+	struct late_case c = {
+		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
+		.seen = 4, .who.pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100,
+		.last = 90, .times = 100, .late_ns = MS, .blame_ns = 300 * MS,
+		.why = callers[_i].why, .caller = &callers[_i].caller,
+	};
+	char text[1024];
+
+	late_say(&c, text, sizeof(text));
+	ck_assert_msg(strstr(text, callers[_i].said), "%s", text);
+}
+END_TEST
+
 START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 {
 	struct gpu_cause gpu = { .gpu = gpu_unknown("0000:3b:00.0"), .since = "12:03:10",
@@ -211,6 +249,7 @@ int main(void)
 		FX_TEST(who_is_late_together_shares_what_it_costs),
 		FX_TEST(shares_are_the_waiting_that_happened),
 		FX_TEST(the_next_step_suits_the_cause),
+		FX_LOOP(a_late_call_is_explained_by_what_its_thread_does, 0, FX_COUNT(callers)),
 		FX_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence),
 		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};

@@ -27,7 +27,7 @@
 
 struct cpuwait_slice {
 	uint64_t number;	/* now / SLICE_NS */
-	uint64_t watched_ns, wait_ns;
+	uint64_t watched_ns, ran_ns, wait_ns;
 	struct probe_taker taker[TAKERS];	/* had its CPU meanwhile; ns 0: unused */
 };
 
@@ -146,11 +146,13 @@ static struct cpuwait_slice *thread_slice(struct thread *t, uint64_t now_ns)
 	return slice;
 }
 
-static void thread_count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
+static void thread_count(struct thread *t, uint64_t watched_ns, uint64_t ran_ns,
+			 uint64_t wait_ns, uint64_t now_ns)
 {
 	struct cpuwait_slice *slice = thread_slice(t, now_ns);
 
 	slice->watched_ns += watched_ns;
+	slice->ran_ns += ran_ns < watched_ns ? ran_ns : watched_ns;
 	slice->wait_ns += wait_ns < watched_ns ? wait_ns : watched_ns;
 }
 
@@ -213,7 +215,7 @@ static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_
 	}
 	/* less than before: another thread has that number now */
 	if (t->read_ns && ran >= t->ran_ns && wait >= t->wait_ns)
-		thread_count(t, now_ns - t->read_ns, wait - t->wait_ns, now_ns);
+		thread_count(t, now_ns - t->read_ns, ran - t->ran_ns, wait - t->wait_ns, now_ns);
 	t->read_ns = now_ns;
 	t->ran_ns = ran;
 	t->wait_ns = wait;
@@ -255,6 +257,7 @@ static struct cpuwait_slice thread_add_up(const struct thread *t, uint64_t now_n
 		if (t->slice[i].number + 1 < number)
 			continue;
 		sum.watched_ns += t->slice[i].watched_ns;
+		sum.ran_ns += t->slice[i].ran_ns;
 		sum.wait_ns += t->slice[i].wait_ns;
 		for (int k = 0; k < TAKERS; k++)
 			if (t->slice[i].taker[k].ns)
@@ -283,25 +286,36 @@ uint32_t cpuwait_threads(const struct cpuwait *c, pid_t *tids, uint32_t max)
 	return n;
 }
 
-static double wait_share(uint64_t wait_ns, uint64_t watched_ns)
+/* The thread with the largest part of its time by that measure. */
+static bool cpuwait_find(const struct cpuwait *c, uint64_t now_ns, bool also_ran,
+			 struct cpuwait_sums *sums)
 {
-	return (double)wait_ns / (double)watched_ns;
+	double most = -1;
+
+	*sums = (struct cpuwait_sums){ 0 };
+	for (uint32_t i = 0; c && i < c->n; i++) {
+		struct cpuwait_slice sum = thread_add_up(&c->thread[i], now_ns);
+		double part = (double)(sum.wait_ns + (also_ran ? sum.ran_ns : 0)) /
+			      (double)sum.watched_ns;
+
+		if (!sum.watched_ns || part <= most)
+			continue;
+		most = part;
+		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.ran_ns,
+					       sum.wait_ns,
+					       takers_largest(sum.taker, TAKERS) };
+	}
+	return sums->watched_ns;
 }
 
 bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums)
 {
-	*sums = (struct cpuwait_sums){ 0 };
-	for (uint32_t i = 0; c && i < c->n; i++) {
-		struct cpuwait_slice sum = thread_add_up(&c->thread[i], now_ns);
+	return cpuwait_find(c, now_ns, false, sums);
+}
 
-		if (!sum.watched_ns ||
-		    (sums->watched_ns && wait_share(sum.wait_ns, sum.watched_ns) <=
-					wait_share(sums->wait_ns, sums->watched_ns)))
-			continue;
-		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.wait_ns,
-					       takers_largest(sum.taker, TAKERS) };
-	}
-	return sums->watched_ns;
+bool cpuwait_tell_busiest(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums)
+{
+	return cpuwait_find(c, now_ns, true, sums);
 }
 
 /* ---- life ------------------------------------------------------------------------ */

@@ -45,15 +45,20 @@ uint32_t cpuwait_threads(const struct cpuwait *c, pid_t *tids, uint32_t max);
 /* A wait as the probe saw it (probelink.h); e->number is the thread's here. */
 void cpuwait_add(struct cpuwait *c, const struct probe_event *e, uint64_t now_ns);
 
-/* The thread that waited for the largest part of its time, in the last 20 to 40 s. */
+/* One thread, in the last 20 to 40 s. */
 struct cpuwait_sums {
 	pid_t tid;		/* its number here */
 	uint64_t watched_ns;
-	uint64_t wait_ns;	/* the part of watched_ns when it was runnable and had no CPU */
+	uint64_t ran_ns;	/* the part of watched_ns when it had a CPU */
+	uint64_t wait_ns;	/* ... when it was runnable and had none */
 	struct probe_taker taker;	/* had its CPU for longest of that; pid 0: not known */
 };
 
-/* False: nothing is known.  `c` may be NULL. */
+/*
+ * The thread that waited for a CPU for the largest part of its time; the one that wanted a CPU,
+ * and had it or not, for the largest part.  False: nothing is known.  `c` may be NULL.
+ */
 bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums);
+bool cpuwait_tell_busiest(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums);
 
 #endif

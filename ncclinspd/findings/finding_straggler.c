@@ -5,6 +5,7 @@
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/around.h"
+#include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "judge/late.h"
 #include "reader/base/job.h"
@@ -17,8 +18,10 @@
 struct straggler_context {
 	struct diagnose *dg;
 	const struct straggler_case *c;
-	struct straggler_case told;	/* the same, with its GPU */
+	struct straggler_case told;	/* the same, with its causes */
 	struct gpu_cause gpu;
+	struct cpuwait_sums cpu;
+	struct late_caller caller;
 	const struct process *process;
 	const struct comm *comm;
 	uint64_t now_ns;
@@ -56,11 +59,33 @@ static bool find_who(struct straggler_context *s)
 	return s->comm && !s->comm->finalize_ticks && s->process->state == PROCESS_LIVE;
 }
 
-static void straggler_add_gpu(struct straggler_context *s)
+static bool straggler_find_caller(struct straggler_context *s)
+{
+	const struct cpuwait_sums *cpu = &s->cpu;
+
+	if (!cpuwait_tell_busiest(s->process->calling, s->now_ns, &s->cpu))
+		return false;
+	s->caller = (struct late_caller){
+		.tid = cpu->tid,
+		.ran = (double)cpu->ran_ns / (double)cpu->watched_ns,
+		.waited = (double)cpu->wait_ns / (double)cpu->watched_ns,
+		.taker = cpu->taker.pid, .taker_command = cpu->taker.command,
+		.taker_share = cpu->taker.pid && cpu->wait_ns ?
+			       (double)cpu->taker.ns / (double)cpu->wait_ns : -1,
+	};
+	return true;
+}
+
+/* The case, with what is known of its GPU and its thread. */
+static void straggler_add_causes(struct straggler_context *s)
 {
 	s->told = *s->c;
-	if (is_of_a_rank(s->c) && around_find_gpu(s->dg, s->comm, s->now_ns, &s->gpu))
+	if (!is_of_a_rank(s->c))
+		return;
+	if (around_find_gpu(s->dg, s->comm, s->now_ns, &s->gpu))
 		s->told.said.gpu = &s->gpu;
+	if (straggler_find_caller(s))
+		s->told.said.caller = &s->caller;
 }
 
 /* A process or communicator that has ended is not reported any more. */
@@ -71,7 +96,7 @@ static void straggler_report(struct straggler_context *s)
 
 	if (!find_who(s))
 		return;
-	straggler_add_gpu(s);
+	straggler_add_causes(s);
 	f.grade = c->said.suspected_window_ns ? FINDING_SUSPECTED : FINDING_FOUND;
 	f.severity = is_of_a_rank(c) ? FINDING_WARNING : FINDING_INFO;
 	f.verdict = words_verdict(c->said.verdict)->name;

@@ -74,13 +74,14 @@ static uint64_t number_owner(const struct link_number *at, uint32_t n, int32_t n
 
 static void link_set_add(struct link_set *s, const struct process *p)
 {
-	pid_t tids[CPUWAIT_THREADS];
+	pid_t tids[2 * CPUWAIT_THREADS];
 	uint32_t n = cpuwait_threads(p->cpuwait, tids, CPUWAIT_THREADS);
 	struct link_number *to = array_add(s->processes, &s->nprocesses);
 
 	if (!to)
 		return;
 	*to = (struct link_number){ p->pid, p->id };
+	n += cpuwait_threads(p->calling, tids + n, CPUWAIT_THREADS);
 	for (uint32_t i = 0; i < n && (to = array_add(s->threads, &s->nthreads)); i++)
 		*to = (struct link_number){ tids[i], p->id };
 }

@@ -185,6 +185,7 @@ struct process {
 	uint32_t nstrings;
 	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */
 	struct cpuwait *cpuwait;	/* the kernel's word on its progress threads, or NULL */
+	struct cpuwait *calling;	/* ... on those that call NCCL, or NULL */
 	bool has_pidfd;
 	int pidfd;		/* the daemon's, to learn how it ended */
 	struct live_slot *last_slots;	/* events in flight when it ended; owned; NULL: alive */

@@ -313,11 +313,21 @@ static void record_deliver(struct drain *d, struct attached *a, struct nci_recor
 	}
 }
 
-/* Polling of kernels and of the network: nobody else does that. */
-static bool is_of_progress_thread(const struct nci_record *rec)
+/* What only one kind of thread does; SEGMENT_THREADS: what any may. */
+static enum segment_thread thread_kind(const struct nci_record *rec)
 {
-	return rec->type == NCI_EV_KERNEL_CH || rec->type == NCI_EV_PROXY_STEP ||
-	       rec->type == NCI_EV_PROXY_CTRL || rec->type == NCI_EV_PROXY_SUMS;
+	switch (rec->type) {
+	case NCI_EV_KERNEL_CH:
+	case NCI_EV_PROXY_STEP:
+	case NCI_EV_PROXY_CTRL:
+	case NCI_EV_PROXY_SUMS:
+		return SEGMENT_PROGRESS;
+	case NCI_EV_GROUP_API:
+	case NCI_EV_COLL_API:
+	case NCI_EV_P2P_API:
+		return SEGMENT_CALLING;
+	}
+	return SEGMENT_THREADS;
 }
 
 static pid_t lane_owner(const struct attached *a, uint32_t lane)
@@ -333,6 +343,7 @@ static void lane_deliver(struct drain *d, struct drain_plan *plan_of, uint64_t n
 	struct shmring_reader *reader = &lane->reader;
 	struct shmring_reader was = *reader;
 	const struct nci_record *rec;
+	enum segment_thread kind;
 	int r;
 
 	if (a->seg->lies)
@@ -340,8 +351,9 @@ static void lane_deliver(struct drain *d, struct drain_plan *plan_of, uint64_t n
 	r = shmring_settle(reader, look_lane(a, plan_of->lane));
 	/* The record lies in our own buffer: decode may mend it. */
 	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0) {
-		if (is_of_progress_thread(rec))
-			lane->progress_tid = lane_owner(a, plan_of->lane);
+		kind = thread_kind(rec);
+		if (kind < SEGMENT_THREADS)
+			lane->tid[kind] = lane_owner(a, plan_of->lane);
 		record_deliver(d, a, (struct nci_record *)(uintptr_t)rec, now_ns);
 	}
 	if (r < 0)
@@ -470,13 +482,14 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 	return (int)d->slots.n;
 }
 
-uint32_t drain_progress_threads(struct drain *d, struct process *p, pid_t *tids, uint32_t max)
+uint32_t drain_threads(struct drain *d, struct process *p, enum segment_thread kind,
+		       pid_t *tids, uint32_t max)
 {
 	const struct attached *a = drain_find(d, process_segment(p));
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; a && i < a->seg->nlanes && n < max; i++) {
-		pid_t tid = a->seg->lane[i].progress_tid;
+		pid_t tid = a->seg->lane[i].tid[kind];
 
 		if (tid > 0 && tid == lane_owner(a, i))
 			tids[n++] = tid;

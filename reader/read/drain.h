@@ -38,11 +38,11 @@ void drain_finish(struct drain *drain, struct segment *seg);
 int drain_slots(struct drain *drain, struct process *p, const struct live_slot **slots);
 
 /*
- * NCCL's progress threads in a live process, by their numbers in its pid namespace, as far as
+ * The threads of that kind in a live process, by their numbers in its pid namespace, as far as
  * they have written anything and still own their lane: how many, at most `max`.
  */
-uint32_t drain_progress_threads(struct drain *drain, struct process *p, pid_t *tids,
-				uint32_t max);
+uint32_t drain_threads(struct drain *drain, struct process *p, enum segment_thread kind,
+		       pid_t *tids, uint32_t max);
 
 /* Sums over all that was ever drained. */
 struct drain_totals {

@@ -30,12 +30,19 @@ struct segment_name {
 	uint64_t start_time;
 };
 
+/* Threads that are told apart by what they write. */
+enum segment_thread {
+	SEGMENT_PROGRESS,	/* NCCL's own, which poll kernels and the network */
+	SEGMENT_CALLING,	/* the application's, which call NCCL (version 5 and newer) */
+	SEGMENT_THREADS
+};
+
 struct segment_lane {
 	struct shmring_reader reader;
 	bool open;		/* reader is initialised */
 	bool refused;		/* it will never be */
 	uint32_t used;		/* slots of the pool that were ever used, as last seen */
-	pid_t progress_tid;	/* thread of a record that only progress threads write; 0: none */
+	pid_t tid[SEGMENT_THREADS];	/* ... of a record that only its kind writes; 0: none */
 };
 
 struct segment {

@@ -58,6 +58,31 @@ check "the stage of a pipeline that the others wait for is named" wait_until 40 
 	finding stages '.grade == "found" and .ranks == [2] and .evidence.func == "Send and Recv"'
 end_jobs
 
+# One whose host calls late is asked what its thread does: it sleeps; beside others on its CPU, it waits for that.
+cat >"$T/host.scn" <<-'END'
+	processes 4
+	comm host ranks 0-3 channels 2
+	late rank 2 by 6ms host
+	loop forever
+		compute 4ms
+		AllReduce host 1Mi float32
+	end
+END
+NCCLINSP_KERNELS=always nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/host.scn" 2>"$T/host.sim" &
+started+=("$!")
+check "the thread whose call comes late is told to sleep" wait_until 40 finding host '.ranks == [2] and .evidence.why == "host" and
+	(.evidence.caller | .ran_share < 0.5 and .cpu_wait_share < 0.6) and (.text | test("thread that calls \\([0-9]+\\)"))'
+LATE=$(sed -n 's/.*: process 2 is pid //p' "$T/host.sim") CPU=$(taskset -cp $$ | sed 's/.*[ ,-]//')
+taskset -a -cp "$CPU" "$LATE" >/dev/null
+renice -n 19 $(ls "/proc/$LATE/task") >/dev/null
+for i in 1 2 3; do
+	timeout 120 taskset -c "$CPU" bash -c 'while :; do :; done' &
+	started+=("$!")
+done
+check "... and to wait for a CPU, where others have it" wait_until 60 finding host '.ranks == [2] and .evidence.caller.cpu_wait_share > 0.05 and
+	(.text | test("could have run, and waited for a CPU for [0-9]+ % of the time"))'
+end_jobs
+
 before=$(api findings | jq '[.findings[].id] | max')
 start_job noise
 sleep 6
