@@ -306,7 +306,8 @@ static int metrics_start(struct daemon *d)
 	struct metrics_config config = {
 		.host = d->config.node_name, .series = d->config.metrics_series,
 		.fleet = !strcmp(d->config.metrics_profile, "fleet"),
-		.peers = d->config.metrics_peers, .accounts = d->accounts,
+		.peers = d->config.metrics_peers, .inspector = d->config.metrics_inspector,
+		.accounts = d->accounts,
 	};
 	const struct metrics_source source = {
 		.arg = d,

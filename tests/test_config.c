@@ -359,7 +359,8 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 		"otlp-client-certificate = /both\notlp-client-key = /both\n"
 		"otlp-compression = none\notlp-timeout = 1500ms\notlp-interval = 2m\n"
 		"otlp-trace-every = 1000\n"
-		"metrics-peers = yes\nmetrics-profile = fleet\nmetrics-series = 300\n"
+		"metrics-peers = yes\nmetrics-inspector = yes\n"
+		"metrics-profile = fleet\nmetrics-series = 300\n"
 		"snapshot-interval = 0\n"
 		"log-level = debug\n";
 	static const char others[] =

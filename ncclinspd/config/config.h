@@ -73,6 +73,7 @@ struct config {
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */
 	enum log_level log_level;
 	bool metrics_peers;	/* series of each link */
+	bool metrics_inspector;	/* series as NCCL Inspector has them */
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */
 	char on_finding[108];	/* path of a Unix socket; "": nobody is told */

@@ -135,6 +135,11 @@ static int set_kernel_log(struct config *c, const char *value)
 	return strcmp(value, "none") ? config_set_path(c->kernel_log, value) : 0;
 }
 
+static int set_metrics_inspector(struct config *c, const char *value)
+{
+	return set_switch(&c->metrics_inspector, value);
+}
+
 static int set_metrics_peers(struct config *c, const char *value)
 {
 	return set_switch(&c->metrics_peers, value);
@@ -559,6 +564,9 @@ static const struct config_row rows[] = {
 	{ "metrics-peers", 0, "YES", set_metrics_peers, "yes or no",
 	  "series of each network link, by peer", "no", false,
 	  FIELD(metrics_peers, CONFIG_SWITCH), NULL },
+	{ "metrics-inspector", 0, "YES", set_metrics_inspector, "yes or no",
+	  "series by the names of NVIDIA's NCCL Inspector as well", "no", false,
+	  FIELD(metrics_inspector, CONFIG_SWITCH), NULL },
 	{ "metrics-profile", 0, "PROFILE", set_metrics_profile, "full or fleet",
 	  "which series /metrics has: all, or those that thousands of nodes can afford", "full",
 	  false, FIELD(metrics_profile, CONFIG_TEXT), NULL },

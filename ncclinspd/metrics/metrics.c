@@ -23,6 +23,7 @@
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/levels/steer.h"
+#include "ncclinspd/metrics/inspector_series.h"
 #include "ncclinspd/metrics/metrics_rows.h"
 #include "ncclinspd/otlp/otlp.h"
 #include "ncclinspd/sums/links.h"
@@ -98,6 +99,7 @@ struct metrics {
 	struct keyed seen;		/* by process */
 	struct keyed waited;		/* by process and communicator */
 	struct metrics_cached *cache;	/* METRICS_CACHE of them */
+	struct inspector_series *inspector;	/* NULL: nobody wants them */
 	uint64_t look_ns;		/* time of the look that is under way */
 	uint32_t findings[FINDING_GRADE_END][FINDING_KIND_END];	/* active */
 };
@@ -265,11 +267,20 @@ static void cached_add_time(struct metrics *m, struct metrics_row *row, const st
 	cached_add_lately(m, row, 1, op->busbw_waitfree_gbs, now_ns);
 }
 
+static void inspector_see(struct metrics *m, const struct op *op, uint64_t now_ns)
+{
+	const struct process *p = m->inspector ? metrics_process(m, op->process_id) : NULL;
+
+	if (p)
+		inspector_series_op(m->inspector, p, op, now_ns);
+}
+
 void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 {
 	const struct metrics_cached *c = cached_rows(m, op, now_ns);
 	struct metrics_row *row = metrics_row_at(&m->rows, c->op);
 
+	inspector_see(m, op, now_ns);
 	if (row) {
 		row->v[OP_OPS]++;
 		row->v[OP_BYTES] += op->bytes == UNKNOWN_U64 ? 0 : (double)op->bytes;
@@ -960,6 +971,8 @@ void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_
 
 	node_row_fill(m, &node);
 	metrics_rows_write(&m->rows, e, &node, all, uid, now_ns);
+	if (m->inspector)
+		inspector_series_write(m->inspector, e, all, uid, now_ns);
 	exposition_end(e);
 }
 
@@ -993,6 +1006,9 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 	m->source = *source;
 	m->cache = calloc(METRICS_CACHE, sizeof(*m->cache));
 	r = m->cache ? metrics_init_tables(m) : -ENOMEM;
+	if (!r && config->inspector)
+		r = inspector_series_new(&m->inspector, m->rows.host, config->accounts,
+					 config->seed);
 	if (r < 0)
 		return r;
 	*mp = m;
@@ -1012,6 +1028,7 @@ void metrics_free(struct metrics *m)
 		return;
 	metrics_free_seen(m);
 	free(m->cache);
+	inspector_series_free(m->inspector);
 	keyed_deinit(&m->waited);
 	keyed_deinit(&m->seen);
 	metrics_rows_deinit(&m->rows);

@@ -43,6 +43,7 @@ struct metrics_config {
 	bool fleet;		/* the profile: only families for thousands of nodes, else all */
 	uint32_t series;	/* the most there may be; 0: the profile's default */
 	bool peers;		/* series of each link */
+	bool inspector;		/* series by the names of NCCL Inspector as well */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 	uint64_t seed;
 };

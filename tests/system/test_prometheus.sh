@@ -71,7 +71,7 @@ profiles=(fleet full)	# rules and joins are for both, also side by side
 for node in 0 1; do
 	"$B/ncclinspd" --foreground --socket "$T/$node.sock" --control "$T/$node.control" \
 		--shm-dir "$SHM/$node" --state-dir "$T/state$node" --containers no --straggler-window 1s \
-		--auto-thrift no --stall-min 1s --metrics-profile "${profiles[node]}" --node-name "node$node" \
+		--auto-thrift no --stall-min 1s --metrics-inspector yes --metrics-profile "${profiles[node]}" --node-name "node$node" \
 		--metrics-listen "${ports[node]}" 2>>"$T/daemon$node.log" &
 	daemons+=("$!")
 	started+=("$!")
@@ -150,6 +150,10 @@ panels_answer() {
 	[ "$n" -ge 24 ] || { echo "only $n panels show anything"; return 1; }
 }
 check "the dashboards' panels have something to show" wait_until $((UNIT * 10 + 60)) panels_answer
+# As Inspector's own dashboard asks: a panel for each collective, by size and ranks.
+check "the dashboards of NVIDIA's Inspector have something to show" wait_until 60 result \
+	'avg by (message_size, nranks, n_nodes) (nccl_bus_bandwidth_gbs{slurm_job_id="4711",collective="AllReduce",n_nodes!="1"})' \
+	'length == 1 and .[0].metric == {message_size: "4-5MB", nranks: "4", n_nodes: "2"} and (.[0].value[1] | tonumber > 0)'
 check "the late rank of the second node is named" wait_until $((UNIT * 30 + 60)) \
 	fires NcclStraggler 'map(.metric.rank) == ["3"] and .[0].metric.job_id == "4711"'
 check "... also as one of all ranks of the job" wait_until $((UNIT * 30 + 60)) \
