@@ -213,7 +213,7 @@ double late_score(const struct late_view *v, uint32_t rank);
 struct late_caller {
 	int32_t tid;		/* its number on the node */
 	double ran, waited;	/* it had a CPU; it could have run and had none */
-	int32_t taker;		/* the process that had its CPU for longest meanwhile; 0: not known */
+	int32_t taker;		/* a process, which had its CPU for longest; 0: not known */
 	const char *taker_command;
 	double taker_share;	/* of the time that it waited */
 };

@@ -82,8 +82,8 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
 
-	phrase_add(text, " Its thread that calls (%" PRId32 ") could have run, and waited for a CPU "
-		   "for %.0f %% of the time", t->tid, 100 * t->waited);
+	phrase_add(text, " Its thread that calls (%" PRId32 ") could have run, and waited for a "
+		   "CPU for %.0f %% of the time", t->tid, 100 * t->waited);
 	if (t->taker && t->taker_share >= LEAST_TAKEN && t->taker == c->who.pid)
 		phrase_add(text, ", most of it for other threads of its process (%s)",
 			   t->taker_command);
@@ -99,8 +99,9 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 	const struct late_caller *t = c->caller;
 
 	if (t->ran >= RUNS_ALWAYS)
-		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the time: "
-			   "it computes, or spins until something is done", t->tid, 100 * t->ran);
+		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the "
+			   "time: it computes, or spins until something is done", t->tid,
+			   100 * t->ran);
 	else
 		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
 			   "time: it waits for input, a lock or a device", t->tid,

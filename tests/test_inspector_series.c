@@ -228,9 +228,10 @@ START_TEST(what_is_not_known_is_said_so)
 	op.algo = NULL;
 	add(0, &op);
 	ck_assert_uint_eq(collect(true, 0), 1);		/* no bandwidth */
-	check_line("nccl_collective_exec_time_microseconds{version=\"v6.1\",slurm_job_id=\"unknown\","
-		   "node=\"node7\",gpu=\"unknown\",comm_name=\"unknown\",n_nodes=\"2\",nranks=\"16\","
-		   "collective=\"AllReduce\",message_size=\"1-2MB\",algo_proto=\"unknown_SIMPLE\"} 100");
+	check_line("nccl_collective_exec_time_microseconds{version=\"v6.1\","
+		   "slurm_job_id=\"unknown\",node=\"node7\",gpu=\"unknown\","
+		   "comm_name=\"unknown\",n_nodes=\"2\",nranks=\"16\",collective=\"AllReduce\","
+		   "message_size=\"1-2MB\",algo_proto=\"unknown_SIMPLE\"} 100");
 }
 END_TEST
 

@@ -188,15 +188,18 @@ static const struct {
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 0, NULL, -1 },
 	  "Its thread that calls (12) could have run, and waited for a CPU for 20 % of the time: "
 	  "see what shares its CPUs (taskset -cp 12" },
-	{ LATE_WHY_UNKNOWN, { 12, 0.5, 0.2, 99, "stress", 0.8 }, ", most of it for pid 99 (stress): " },
+	{ LATE_WHY_UNKNOWN, { 12, 0.5, 0.2, 99, "stress", 0.8 },
+	  ", most of it for pid 99 (stress): " },
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 11, "pt_data", 0.8 },
 	  ", most of it for other threads of its process (pt_data): " },
-	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.1 }, "waited for a CPU for 20 % of the time: " },
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.1 },
+	  "waited for a CPU for 20 % of the time: " },
 	{ LATE_WHY_HOST, { 12, 0.97, 0.02, 0, NULL, -1 },
-	  "comes late. The thread that calls (12) runs for 97 % of the time: it computes, or spins" },
+	  "comes late. The thread that calls (12) runs for 97 % of the time: it computes" },
 	{ LATE_WHY_HOST, { 12, 0.28, 0.02, 99, "stress", 1 },
-	  "comes late. The thread that calls (12) sleeps for 70 % of the time: it waits for input" },
-	{ LATE_WHY_UNKNOWN, { 12, 0.97, 0.02, 0, NULL, -1 }, "its input pipeline (py-spy dump -p 11)" },
+	  "comes late. The thread that calls (12) sleeps for 70 % of the time: it waits" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.97, 0.02, 0, NULL, -1 },
+	  "its input pipeline (py-spy dump -p 11)" },
 	/* too little for what it costs */
 	{ LATE_WHY_HOST, { 12, 0.4, 0.06, 99, "stress", 1 }, "sleeps for 54 % of the time" },
 	/* its GPU is late, whatever the thread does */

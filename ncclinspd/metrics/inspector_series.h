@@ -14,7 +14,8 @@ struct accounts;
 struct exposition;
 struct inspector_series;
 
-#define INSPECTOR_ROWS	2000	/* combinations of labels, two series each: the oldest of who has most go */
+/* Combinations of labels, two series each; of more the oldest go, of the user who has most. */
+#define INSPECTOR_ROWS	2000
 
 /* 0 or -ENOMEM.  `host` and `accounts` (NULL: each uid is one) are kept. */
 int inspector_series_new(struct inspector_series **out, const char *host,
