@@ -3,6 +3,7 @@
 #include "judge/late.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "judge/whom.h"
 #include "util/phrase.h"
@@ -67,7 +68,7 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 
 #define LEAST_WAIT	0.05	/* part of the time without a CPU that is worth a word ... */
 #define LEAST_OF_COST	3	/* ... and explains that part of what it costs, one in so many */
-#define RUNS_ALWAYS	0.9
+#define MOSTLY		0.5
 #define LEAST_TAKEN	0.3	/* of the wait, by one process */
 
 static bool caller_waits(const struct late_case *c)
@@ -97,15 +98,15 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 static void say_caller_works(struct phrase *text, const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
+	double sleeps = fmax(1 - t->ran - t->waited, 0);
 
-	if (t->ran >= RUNS_ALWAYS)
+	if (sleeps >= MOSTLY)
+		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
+			   "time: it waits for input, a lock or a device", t->tid, 100 * sleeps);
+	else
 		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the "
 			   "time: it computes, or spins until something is done", t->tid,
 			   100 * t->ran);
-	else
-		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
-			   "time: it waits for input, a lock or a device", t->tid,
-			   100 * (1 - t->ran - t->waited));
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
 }
 

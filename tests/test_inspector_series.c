@@ -96,8 +96,8 @@ START_TEST(labels_and_means_are_as_inspector_has_them)
 	op.bytes = 8192;
 	add(0, &op);
 	ck_assert_uint_eq(collect(true, 0), 4);
-#define WHERE "version=\"v6.1\",slurm_job_id=\"7\",node=\"node7\",gpu=\"GPU3\",comm_name=\"dp\"," \
-	      "n_nodes=\"2\",nranks=\"16\","
+#define WHERE "version=\"v6.1\",slurm_job_id=\"7\",node=\"node7\",uid=\"0\",gpu=\"GPU3\"," \
+	      "comm_name=\"dp\",n_nodes=\"2\",nranks=\"16\","
 	check_line("nccl_bus_bandwidth_gbs{" WHERE "collective=\"AllReduce\","
 		   "message_size=\"5-6MB\",algo_proto=\"RING_SIMPLE\"} 100");
 	check_line("nccl_collective_exec_time_microseconds{" WHERE "collective=\"AllReduce\","
@@ -193,11 +193,13 @@ START_TEST(a_user_is_told_of_that_user)
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
 	processes[1].uid = ALICE;
+	comms[1][0].gpu_index = 3;	/* all else alike */
 	add(0, &op);
 	add(1, &op);
 	ck_assert_uint_eq(collect(true, 0), 4);
+	ck_assert_ptr_nonnull(strstr(text, "uid=\"0\""));
 	ck_assert_uint_eq(collect(false, ALICE), 2);
-	ck_assert_ptr_nonnull(strstr(text, "gpu=\"GPU4\""));
+	ck_assert_ptr_nonnull(strstr(text, "uid=\"54321\""));
 	ck_assert_uint_eq(collect(false, ALICE + 1), 0);
 }
 END_TEST
@@ -222,14 +224,17 @@ START_TEST(what_is_not_known_is_said_so)
 {
 	struct op op = make_op(0, 1 << 20, 100, -1);
 
-	comms[0][0].has_gpu = false;
+	comms[0][0].gpu_index = UNKNOWN_I32;
 	comms[0][0].name[0] = '\0';
 	processes[0].env_bytes = 0;
 	op.algo = NULL;
 	add(0, &op);
 	ck_assert_uint_eq(collect(true, 0), 1);		/* no bandwidth */
+	comms[0][0].has_gpu = false;
+	add(0, &op);
+	ck_assert_uint_eq(collect(true, 0), 1);
 	check_line("nccl_collective_exec_time_microseconds{version=\"v6.1\","
-		   "slurm_job_id=\"unknown\",node=\"node7\",gpu=\"unknown\","
+		   "slurm_job_id=\"unknown\",node=\"node7\",uid=\"0\",gpu=\"unknown\","
 		   "comm_name=\"unknown\",n_nodes=\"2\",nranks=\"16\",collective=\"AllReduce\","
 		   "message_size=\"1-2MB\",algo_proto=\"unknown_SIMPLE\"} 100");
 }

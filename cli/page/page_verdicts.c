@@ -6,6 +6,7 @@
 #include "cli/base/member.h"
 #include "cli/page/html.h"
 #include "cli/page/page_parts.h"
+#include "cli/table/report.h"
 #include "util/list.h"
 #include "util/words.h"
 
@@ -61,6 +62,16 @@ static void verdict_put_text(FILE *out, const char *text)
 		html_element(out, "p", NULL, rest);
 }
 
+/* What somebody saw who looked into the processes. */
+static void verdict_put_gathered(FILE *out, const json_t *row)
+{
+	json_t *line;
+	size_t i;
+
+	json_array_foreach((json_t *)report_get(row, "finding.gathered"), i, line)
+		html_element(out, "p", NULL, json_string_value(line) ?: "");
+}
+
 static void verdict_put(FILE *out, const json_t *row)
 {
 	const char *verdict = member_text(row, "verdict", "");
@@ -71,6 +82,7 @@ static void verdict_put(FILE *out, const json_t *row)
 	html_element(out, "b", NULL, verdict);
 	fputs("</p>\n", out);
 	verdict_put_text(out, member_text(row, "text", ""));
+	verdict_put_gathered(out, row);
 	if (word && word->action) {
 		fputs("<p class=\"action\"><b>What to do</b> ", out);
 		html_text(out, word->action);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that make the others wait: what the statistics of straggler.c say, as findings. */
+#include <math.h>
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
@@ -63,6 +64,9 @@ static bool straggler_find_caller(struct straggler_context *s)
 {
 	const struct cpuwait_sums *cpu = &s->cpu;
 
+	/* Which of several threads calls for this rank is not known. */
+	if (s->process->several_gpus)
+		return false;
 	if (!cpuwait_tell_busiest(s->process->calling, s->now_ns, &s->cpu))
 		return false;
 	s->caller = (struct late_caller){
@@ -71,7 +75,7 @@ static bool straggler_find_caller(struct straggler_context *s)
 		.waited = (double)cpu->wait_ns / (double)cpu->watched_ns,
 		.taker = cpu->taker.pid, .taker_command = cpu->taker.command,
 		.taker_share = cpu->taker.pid && cpu->wait_ns ?
-			       (double)cpu->taker.ns / (double)cpu->wait_ns : -1,
+			       fmin((double)cpu->taker.ns / (double)cpu->wait_ns, 1) : -1,
 	};
 	return true;
 }

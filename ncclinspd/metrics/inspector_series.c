@@ -17,12 +17,13 @@
 #include "reader/base/process.h"
 #include "tables/keyed.h"
 #include "util/cleanup.h"
+#include "util/utf8.h"
 
 #define SLICE_NS	UINT64_C(15000000000)
 #define LEAST_BYTES	8192
 #define UNITS		5
 
-/* Texts by their hash: jobs do not know the seed. */
+/* Texts by the hash of what is shown of them: jobs do not know the seed. */
 struct inspector_key {
 	uint64_t uid, job, comm_name;
 	uint64_t gpu_index, nnodes, nranks, api_version;
@@ -107,24 +108,37 @@ static uint32_t unit_of(uint64_t bytes)
 	return unit;
 }
 
+/* As it is shown: what differs in nothing else is one series. */
+static void text_take(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text ?: "");
+	utf8_clean(to, strlen(to));
+}
+
 static uint64_t text_hash(const struct inspector_series *s, const char *text)
 {
 	char words[104] = "";
 
-	snprintf(words, sizeof(words), "%s", text ?: "");
+	snprintf(words, sizeof(words), "%s", text);
 	return index_hash(s->seed, words, sizeof(words));
 }
 
+static uint64_t number_key(int32_t value)
+{
+	return value < 0 ? UNKNOWN_U64 : (uint64_t)value;
+}
+
 static struct inspector_key op_key(const struct inspector_series *s, const struct process *p,
-				   const struct comm *c, const struct op *op)
+				   const struct comm *c, const struct op *op, const char *job,
+				   const char *comm_name)
 {
 	uint64_t bytes = op_message_bytes(op);
 	uint32_t shift = 10 * unit_of(bytes);
 
 	return (struct inspector_key){
-		.uid = p->uid, .job = text_hash(s, job_id(p)), .comm_name = text_hash(s, c->name),
-		.gpu_index = c->has_gpu ? (uint64_t)c->gpu_index : UNKNOWN_U64,
-		.nnodes = (uint64_t)c->nnodes, .nranks = (uint64_t)c->nranks,
+		.uid = p->uid, .job = text_hash(s, job), .comm_name = text_hash(s, comm_name),
+		.gpu_index = number_key(c->has_gpu ? c->gpu_index : UNKNOWN_I32),
+		.nnodes = number_key(c->nnodes), .nranks = number_key(c->nranks),
 		.api_version = p->api_version, .func = (uintptr_t)op->func,
 		.algo = (uintptr_t)op->algo, .proto = (uintptr_t)op->proto,
 		.bytes = bytes >> shift << shift,
@@ -147,18 +161,21 @@ void inspector_series_op(struct inspector_series *s, const struct process *p, co
 	const struct comm *c = process_comm(p, (uint16_t)op->comm_index);
 	struct inspector_slice *slice;
 	struct inspector_row *row;
+	char job[sizeof(row->job)], comm_name[sizeof(row->comm_name)];
 	struct inspector_key key;
 	bool made;
 
 	if (!c || !op_counts(op))
 		return;
-	key = op_key(s, p, c, op);
+	text_take(job, sizeof(job), job_id(p));
+	text_take(comm_name, sizeof(comm_name), c->name);
+	key = op_key(s, p, c, op, job, comm_name);
 	row = keyed_use(&s->rows, &key, accounts_of(s->accounts, p->uid), &made);
 	if (!row)
 		return;
 	if (made) {
-		snprintf(row->job, sizeof(row->job), "%s", job_id(p) ?: "");
-		snprintf(row->comm_name, sizeof(row->comm_name), "%s", c->name);
+		memcpy(row->job, job, sizeof(job));
+		memcpy(row->comm_name, comm_name, sizeof(comm_name));
 	}
 	slice = row_slice(row, now_ns);
 	slice->n++;
@@ -224,6 +241,7 @@ static void row_label(const struct inspector_series *s, const struct inspector_r
 	exposition_label(e, "version", text);
 	exposition_label(e, "slurm_job_id", *row->job ? row->job : "unknown");
 	exposition_label(e, "node", s->host);
+	label_number(e, "uid", "", k->uid);	/* not Inspector's: users may have all else alike */
 	label_number(e, "gpu", "GPU", k->gpu_index);
 	exposition_label(e, "comm_name", *row->comm_name ? row->comm_name : "unknown");
 	label_number(e, "n_nodes", "", k->nnodes);

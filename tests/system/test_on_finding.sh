@@ -78,21 +78,28 @@ if [ "$(id -u)" -eq 0 ] && have gdb setpriv; then
 		PATH=$B:$PATH EVIDENCE_DIR=$T/gathered NCCLINSP_SOCKET=$SOCK "$@" "$RECIPES/evidence.sh" <"$T/found"; }
 	check "what hangs is looked into" gather env
 	check "... the stack of who is to blame is told, and of one that waits" api_is 'findings?active=true' \
-		'.findings[] | select(.verdict == "LINK") | .gathered | (.[0] | test("^rank 0 \\(process [0-9]+\\), main thread, state S.*: .*sleep.* < ")) and
+		'.findings[] | select(.verdict == "LINK") | .gathered | (.[0] | test("^rank 0 \\(process [0-9]+\\), main thread, state [SR].*: .*sleep.* < ")) and
 		(.[1] | test("^rank 1, which waits \\(process")) and (.[-1] | test("^more of it in "))'
 	check "... diagnose shows it" exits 10 'rank 1, which waits' "$B/ncclinsp" diagnose
 	FOLDER=$(ls -d "$T"/gathered/*)
 	check "... threads, stacks, the kernel's log are kept" eval 'for f in finding.json kernel.log lines whom; do [ -e "$FOLDER/$f" ] || { ls -l "$FOLDER"; exit 1; }; done
 		[ "$(cat "$FOLDER"/*.threads | awk -F "\t" "NF == 6" | wc -l)" -ge 4 ] && grep -q "^#0 .* in " "$FOLDER"/*.stacks'
 	check "... for nobody else to read" test "$(stat -c %a "$FOLDER" "$FOLDER"/* | sort -u | tr '\n' ' ')" = "600 700 "
-	check "... its process goes on" test "$(ps -o stat= -p "$(jq .whom[0].pid "$T/found")" | cut -c 1)" = S
+	goes_on() { ps -o stat= -p "$(jq .whom[0].pid "$T/found")" | grep -q '^[SR]'; }
+	check "... its process goes on" wait_until 10 goes_on
 	mkdir -p "$T/slow"
 	printf '#!/bin/sh\necho "as $(id -u) $(grep CapEff /proc/self/status)" >"%s/gdb.called"; exec sleep 60\n' "$T/slow" >"$T/slow/gdb"
 	chmod 755 "$T/slow/gdb"; chmod 777 "$T/slow"
 	check "a debugger that hangs is left" eval 'PATH=$T/slow:$PATH gather timeout 30 env EVIDENCE_SECONDS=1'
 	check "... it has had the rights of the job's user, and no other" grep -q '^as 65003 CapEff:.*\b0000000000000000$' "$T/slow/gdb.called"
+	check "... and the process goes on" wait_until 10 goes_on
+	check "another user's process of that number is let be" eval 'rm -f "$T/slow/gdb.called"; jq -c ".uid = 65004" "$T/found" >"$T/other" &&
+		PATH=$T/slow:$B:$PATH EVIDENCE_DIR=$T/gathered NCCLINSP_SOCKET=$SOCK "$RECIPES/evidence.sh" <"$T/other" && [ ! -e "$T/slow/gdb.called" ]'
 	check "users whose processes are not to be looked into are not" eval 'rm -f "$T/slow/gdb.called"; PATH=$T/slow:$PATH gather env EVIDENCE_USERS=nobody && [ ! -e "$T/slow/gdb.called" ]'
 	check "... the newest folders stay" eval 'gather env EVIDENCE_USERS=nobody EVIDENCE_KEEP=1; [ "$(ls "$T/gathered" | wc -l)" -eq 1 ]'
+	check "root's processes get no debugger" eval 'jq -c ".uid = 0 | .pid = $$ | .whom = [] | .comm_id = null" "$T/found" >"$T/other" &&
+		PATH=$T/slow:$B:$PATH EVIDENCE_DIR=$T/gathered NCCLINSP_SOCKET=$SOCK "$RECIPES/evidence.sh" <"$T/other" >"$T/out" && [ ! -e "$T/slow/gdb.called" ] &&
+		says "what it is about .process $$., main thread, state .*no stack .it is root"'
 	check "what is no finding of today is let be" eval 'jq -c ".active = false" "$T/found" | PATH=$B:$PATH EVIDENCE_DIR=$T/none "$RECIPES/evidence.sh" && [ ! -e "$T/none" ]'
 	curl -sf -m 5 --unix-socket "$SOCK" -X PUT -d "{\"id\": $(jq .id "$T/found"), \"gathered\": [\"in \\u001b[31m$(printf 'x%.0s' {1..200})\"]}" -o /dev/null http://ncclinspd/v1/findings
 	check "no letter of it is one for the terminal" eval '! "$B/ncclinsp" diagnose | grep -q "$(printf "\033")"'

@@ -22,9 +22,9 @@ grows() {
 		exit !(few > 1000 && many <= few * times) }' | tee -a "$T/orders"
 	[ "${PIPESTATUS[0]}" -eq 0 ]
 }
-# Eight times, and a little: rows are sorted, and tables outgrow what they began with.  A walk of five
+# Eight times, and a little: rows are sorted, and tables outgrow what they began with.  A walk of ten
 # instructions over all rows, for each row, is more than that.
-PROPORTION=8.3
+PROPORTION=8.5
 
 check "a poll of idle processes is in proportion to them" grows $PROPORTION drain_counted bench_drain --count N 0
 check "... and of one that writes, to its records" grows $PROPORTION drain_counted bench_drain --count 1 N
