@@ -116,6 +116,7 @@ void flow_appeared(void *arg, struct process *p, uint64_t now_ns);
 void flow_ended(void *arg, struct process *p, uint64_t now_ns);
 void flow_forgotten(void *arg, struct process *p);
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns);
+void flow_gathered(void *arg, const struct finding *f, uint64_t now_ns);
 void flow_waited(void *arg, uint64_t process_id, const struct probe_event *e, uint64_t now_ns);
 
 /* Timers: read all rings and what follows from them; look for what is wrong. */

@@ -387,6 +387,14 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 		serve_finding(d->serve, f);
 }
 
+void flow_gathered(void *arg, const struct finding *f, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	if (d->blackbox)
+		blackbox_gathered(d->blackbox, f, now_ns);
+}
+
 /* ---- time ------------------------------------------------------------------- */
 
 /* Often at first, when each pair makes the rate much better. */

@@ -246,6 +246,7 @@ static int diagnose_start(struct daemon *d, uint64_t now_ns)
 		.processes = answers_processes,
 		.slots = answers_slots,
 		.changed = flow_finding,
+		.gathered = flow_gathered,
 		.meanwhile = answers_meanwhile,
 		.outputs = exports_outputs,
 		.unwatched = answers_unwatched,

@@ -354,7 +354,8 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
 }
 
 const struct finding *diagnose_gather(struct diagnose *dg, uint64_t id,
-				      const char lines[FINDING_GATHERED][FINDING_LINE])
+				      const char lines[FINDING_GATHERED][FINDING_LINE],
+				      uint64_t now_ns)
 {
 	for (uint32_t i = 0; id && i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
@@ -362,6 +363,8 @@ const struct finding *diagnose_gather(struct diagnose *dg, uint64_t id,
 		if (f->life.id != id)
 			continue;
 		memcpy(f->life.gathered, lines, sizeof(f->life.gathered));
+		if (dg->source.gathered)
+			dg->source.gathered(dg->source.arg, f, now_ns);
 		return f;
 	}
 	return NULL;

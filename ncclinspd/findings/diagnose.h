@@ -66,8 +66,8 @@ struct unwatched {
 };
 
 /*
- * The input of the detectors, as in struct serve_source.  `changed`, `meanwhile`, `outputs`,
- * `unwatched`, `waited_ns` and `links` may be NULL.
+ * The input of the detectors, as in struct serve_source.  `changed`, `gathered`, `meanwhile`,
+ * `outputs`, `unwatched`, `waited_ns` and `links` may be NULL.
  */
 struct diagnose_source {
 	void *arg;
@@ -75,6 +75,7 @@ struct diagnose_source {
 	size_t (*processes)(void *arg, struct process *const **list);
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	diagnose_changed_fn *changed;
+	diagnose_changed_fn *gathered;	/* diagnose_gather() */
 	void (*meanwhile)(void *arg);
 	size_t (*outputs)(void *arg, const struct writer_output **list);
 	size_t (*unwatched)(void *arg, const struct unwatched **list);
@@ -112,7 +113,8 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
  * no change that is told: who asks for the finding has it.  NULL: there is none of that id.
  */
 const struct finding *diagnose_gather(struct diagnose *dg, uint64_t id,
-				      const char lines[FINDING_GATHERED][FINDING_LINE]);
+				      const char lines[FINDING_GATHERED][FINDING_LINE],
+				      uint64_t now_ns);
 
 /*
  * Found ones that found no room, because all that are kept are active, or that gave theirs

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "reader/join/inflight.h"
 #include "reader/read/life.h"
+#include "shmring/clock.h"
 #include "util/cleanup.h"
 
 _Static_assert(HANG_FUNCS == RECONSTRUCT_FUNCS, "what was posted last is copied whole");
@@ -18,6 +20,7 @@ _Static_assert(HANG_CALLS == RECONSTRUCT_CALLS, "calls are copied whole");
 
 #define KEY_BITS	16	/* bits of a communicator's index */
 #define SILENT_NS	UINT64_C(200000000)
+#define LOOKING_NS	UINT64_C(20000000000)	/* evidence.sh gives a debugger 15 s */
 
 /* Keys are in the order of a process's communicators. */
 static uint64_t rank_key(const struct process *p, uint32_t comm_index)
@@ -89,6 +92,15 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 	rank_take_progress(r, p, index);
 }
 
+/* One that began to look a moment ago stops it for that, and is no cause of anything. */
+static bool debugger_only_looks(pid_t debugger)
+{
+	uint64_t began = life_start_time(LIFE_PROC, debugger);
+
+	return began && clock_ns(CLOCK_BOOTTIME) < LOOKING_NS +
+		began * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 /*
  * The kernel's word on a process that has recorded nothing for a while, which one that is
  * stopped cannot.
@@ -99,6 +111,8 @@ static struct hang_halt process_halt(const struct process *p, uint64_t now_ns)
 
 	if (p->state == PROCESS_LIVE && p->proven && now_ns > p->last_record_ns + SILENT_NS)
 		halt.stopped = life_is_stopped(LIFE_PROC, p->pid, &halt.tracer, halt.tracer_name);
+	if (halt.tracer > 0 && debugger_only_looks(halt.tracer))
+		return (struct hang_halt){ 0 };
 	return halt;
 }
 

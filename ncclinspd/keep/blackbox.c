@@ -61,15 +61,26 @@ int blackbox_outcome(struct blackbox *b, uint64_t ticket)
 	return archive_outcome(b->archive, ticket);
 }
 
-void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
+static void blackbox_ask(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 {
 	uint64_t earliest_ns = b->written_ns ? b->written_ns + APART_NS : 0;
 
 	if (f->grade != FINDING_FOUND || f->severity != FINDING_CRITICAL || f->life.until_ns ||
-	    f->life.alarmed || b->due_ns)
+	    b->due_ns)
 		return;
 	b->due_ns = now_ns + TOGETHER_NS > earliest_ns ? now_ns + TOGETHER_NS : earliest_ns;
 	snprintf(b->reason, sizeof(b->reason), "%s", finding_kind_name(f->kind));
+}
+
+void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
+{
+	if (!f->life.alarmed)
+		blackbox_ask(b, f, now_ns);
+}
+
+void blackbox_gathered(struct blackbox *b, const struct finding *f, uint64_t now_ns)
+{
+	blackbox_ask(b, f, now_ns);
 }
 
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns)

@@ -267,7 +267,7 @@ int serve_put_gathered(struct request *r, struct json *j)
 	error = gathered_read(r, &g);
 	if (error)
 		return error;
-	f = diagnose_gather(r->serve->source.diagnose, g.id, g.lines);
+	f = diagnose_gather(r->serve->source.diagnose, g.id, g.lines, r->serve->now_ns);
 	if (!f)
 		return serve_refuse(r, -ENOENT, "there is no finding %llu, or it is over for long",
 				    (unsigned long long)g.id);

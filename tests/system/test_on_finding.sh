@@ -82,6 +82,8 @@ if [ "$(id -u)" -eq 0 ] && have gdb setpriv; then
 		(.[1] | test("^rank 1, which waits \\(process")) and (.[-1] | test("^more of it in "))'
 	check "... diagnose shows it" exits 10 'rank 1, which waits' "$B/ncclinsp" diagnose
 	FOLDER=$(ls -d "$T"/gathered/*)
+	boxed() { cat "$T"/state/blackbox/*.json | jq -e -s 'any(.[].findings[]; .gathered | length >= 3)'; }
+	check "... a black box has it" wait_until 40 boxed
 	check "... threads, stacks, the kernel's log are kept" eval 'for f in finding.json kernel.log lines whom; do [ -e "$FOLDER/$f" ] || { ls -l "$FOLDER"; exit 1; }; done
 		[ "$(cat "$FOLDER"/*.threads | awk -F "\t" "NF == 6" | wc -l)" -ge 4 ] && grep -q "^#0 .* in " "$FOLDER"/*.stacks'
 	check "... for nobody else to read" test "$(stat -c %a "$FOLDER" "$FOLDER"/* | sort -u | tr '\n' ' ')" = "600 700 "
@@ -101,6 +103,10 @@ if [ "$(id -u)" -eq 0 ] && have gdb setpriv; then
 		PATH=$T/slow:$B:$PATH EVIDENCE_DIR=$T/gathered NCCLINSP_SOCKET=$SOCK "$RECIPES/evidence.sh" <"$T/other" >"$T/out" && [ ! -e "$T/slow/gdb.called" ] &&
 		says "what it is about .process $$., main thread, state .*no stack .it is root"'
 	check "what is no finding of today is let be" eval 'jq -c ".active = false" "$T/found" | PATH=$B:$PATH EVIDENCE_DIR=$T/none "$RECIPES/evidence.sh" && [ ! -e "$T/none" ]'
+	gdb -nx --batch -p "$(jq .whom[0].pid "$T/found")" -ex 'shell sleep 100' >/dev/null 2>&1 &
+	started+=("$!")
+	check "a debugger that stays is told, and not only looks" wait_until 60 api_is 'findings?active=true' \
+		'any(.findings[]; .verdict == "STOPPED" and (.text | test("by a debugger .gdb, pid [0-9]+")))'
 	curl -sf -m 5 --unix-socket "$SOCK" -X PUT -d "{\"id\": $(jq .id "$T/found"), \"gathered\": [\"in \\u001b[31m$(printf 'x%.0s' {1..200})\"]}" -o /dev/null http://ncclinspd/v1/findings
 	check "no letter of it is one for the terminal" eval '! "$B/ncclinsp" diagnose | grep -q "$(printf "\033")"'
 	end_job

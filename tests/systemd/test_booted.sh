@@ -279,7 +279,7 @@ tells_format() {	# USER PATTERN
 	said=$(as "$1" 'ncclinsp ps' 2>&1)
 	grep -Eq -- "$2" <<<"$said" || { echo "$said"; return 1; }
 }
-format=$(sed -n 's/^#define NCI_ABI_MAJOR[[:space:]]*\([0-9]*\).*/\1/p' "$TOP/include/nci/segment.h")
+format=$(sed -n 's/^#define NCI_ABI_MAJOR[[:space:]]*\([0-9]*\).*/\1/p' "$TOP/include/nci/abi.h")
 older="not watched: process [0-9]+ and 3 more, whose plugin writes format $format; the daemon reads format $((format + 1))"
 newer="not watched: process [0-9]+ and 3 more, whose plugin writes format $((format + 1)); the daemon reads format $format"
 check "an upgrade changes the format under a job" inside dpkg -i /root/other/ncclinsp.deb
