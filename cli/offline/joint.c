@@ -741,6 +741,43 @@ static void told_each_finding(struct told *t, told_finding_fn *take)
 			take(t, t->shots->nodes.at[n], finding);
 }
 
+static bool kind_is_of_hang(const json_t *row)
+{
+	return row_has(row, "kind", "stall") || row_has(row, "kind", "desync");
+}
+
+/* The first row that tells of a node's finding; NULL: none does. */
+static json_t *told_row_of(const struct told *t, const json_t *f)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->rows, i, row)
+		if (row_has(row, "comm_id", member_text(f, "comm_id", "")) &&
+		    (row_has(row, "kind", member_text(f, "kind", "")) ||
+		     (kind_is_of_hang(row) && kind_is_of_hang(f))))
+			return row;
+	return NULL;
+}
+
+/* What was seen in processes of its node belongs to the row, with the node where there are more. */
+static void told_gathered(struct told *t, const struct shots_node *node, const json_t *f)
+{
+	json_t *row = json_array_size(json_object_get(f, "gathered")) ? told_row_of(t, f) : NULL;
+	const char *host = t->shots->nodes.n > 1 ? node->host : "";
+	json_t *all, *line;
+	size_t i;
+
+	if (!row)
+		return;
+	if (!json_object_get(row, "gathered"))
+		json_object_set_new(row, "gathered", json_array());
+	all = json_object_get(row, "gathered");
+	json_array_foreach(json_object_get(f, "gathered"), i, line)
+		json_array_append_new(all, json_sprintf("%s%s%s", host, *host ? ": " : "",
+							json_string_value(line)));
+}
+
 static void told_all(struct told *t)
 {
 	const char *key;
@@ -756,6 +793,7 @@ static void told_all(struct told *t)
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
 	told_each_finding(t, told_finding);
+	told_each_finding(t, told_gathered);
 	json_array_foreach(t->rows, i, value)
 		row_tell_also(value);
 	for (uint32_t n = 0; n < t->shots->comms.n; n++)

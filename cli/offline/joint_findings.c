@@ -47,7 +47,7 @@ static json_t *verdict_finding(const struct joint *joint, const json_t *row)
 {
 	static const char *const same[] = {
 		"kind", "severity", "grade", "verdict", "comm_id", "comm_name", "nranks", "peer",
-		"host", "text",
+		"host", "text", "gathered",
 	};
 	json_t *f = finding_moved(shots_node(&joint->shots, member_text(row, "host", "")),
 				  json_object_get(row, "finding")) ?: json_object();

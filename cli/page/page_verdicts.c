@@ -6,7 +6,6 @@
 #include "cli/base/member.h"
 #include "cli/page/html.h"
 #include "cli/page/page_parts.h"
-#include "cli/table/report.h"
 #include "util/list.h"
 #include "util/words.h"
 
@@ -68,7 +67,7 @@ static void verdict_put_gathered(FILE *out, const json_t *row)
 	json_t *line;
 	size_t i;
 
-	json_array_foreach((json_t *)report_get(row, "finding.gathered"), i, line)
+	json_array_foreach(json_object_get(row, "gathered"), i, line)
 		html_element(out, "p", NULL, json_string_value(line) ?: "");
 }
 

@@ -84,6 +84,10 @@ if [ "$(id -u)" -eq 0 ] && have gdb setpriv; then
 	FOLDER=$(ls -d "$T"/gathered/*)
 	boxed() { cat "$T"/state/blackbox/*.json | jq -e -s 'any(.[].findings[]; .gathered | length >= 3)'; }
 	check "... a black box has it" wait_until 40 boxed
+	snapshot=$("$B/ncclinsp" snapshot)
+	wait_until 10 test -s "$snapshot"
+	check "... and the page of a report" eval '"$B/ncclinsp" report --html "$snapshot" >"$T/page.html"; grep -q "<p>rank 1, which waits .process" "$T/page.html"'
+	check "... and diagnose of nodes together" exits 10 'rank 0 .process [0-9]+., main thread' "$B/ncclinsp" diagnose --from "$snapshot"
 	check "... threads, stacks, the kernel's log are kept" eval 'for f in finding.json kernel.log lines whom; do [ -e "$FOLDER/$f" ] || { ls -l "$FOLDER"; exit 1; }; done
 		[ "$(cat "$FOLDER"/*.threads | awk -F "\t" "NF == 6" | wc -l)" -ge 4 ] && grep -q "^#0 .* in " "$FOLDER"/*.stacks'
 	check "... for nobody else to read" test "$(stat -c %a "$FOLDER" "$FOLDER"/* | sort -u | tr '\n' ' ')" = "600 700 "
