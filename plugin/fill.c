@@ -30,6 +30,12 @@ static uint8_t fill_truth(const void *byte)
 	return *(const uint8_t *)byte != 0;
 }
 
+/* NCCL's word for it, else the thread's. */
+static uint64_t fill_tag_of(const struct adapt_extra *extra)
+{
+	return extra->tag ? extra->tag : process_thread.tag;
+}
+
 static uint32_t fill_graph_form(const void *captured)
 {
 	return fill_truth(captured) ? NCI_FORM_GRAPH : 0;
@@ -64,7 +70,7 @@ FILL(coll)
 	ev->recv_buff = adapt_number(c->recvBuff);
 	ev->comm_hash = extra->comm_hash;
 	ev->traffic = extra->traffic;
-	ev->tag = extra->tag;
+	ev->tag = fill_tag_of(extra);
 	ev->root = c->root;
 	ev->red_op = extra->red_op;
 	ev->variant = fill_name_id(extra->variant);
@@ -88,7 +94,7 @@ FILL(p2p)
 	ev->group = adapt_number(p->parentGroup);
 	ev->buff = adapt_number(p->buff);
 	ev->comm_hash = extra->comm_hash;
-	ev->tag = extra->tag;
+	ev->tag = fill_tag_of(extra);
 	CLEAR(ev->zero2);
 	return fill_end(rec, head, 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0), token);
 }
@@ -180,11 +186,11 @@ static uint32_t fill_tag(struct nci_record *rec, const struct adapt_extra *extra
 
 	_Static_assert(offsetof(struct nci_ev_coll_api, tag) ==
 		       offsetof(struct nci_ev_p2p_api, tag), "both have the same second line");
-	if (!extra->tag)
+	if (!fill_tag_of(extra))
 		return 1;
 	memset(&ev->cont, 0, NCI_LINE_BYTES);
 	ev->cont = NCI_LINE_CONT;
-	ev->tag = extra->tag;
+	ev->tag = fill_tag_of(extra);
 	return 2;
 }
 
@@ -245,7 +251,7 @@ FILL(ce_coll)
 	ev->batch_size = c->batchSize;
 	ev->batches = c->numBatches;
 	ev->ce_seq = c->ceSeqNum;
-	ev->tag = extra->tag;
+	ev->tag = fill_tag_of(extra);
 	ev->begin_span = 0;
 	ev->end_span = 0;
 	return fill_end(rec, head, 2, token);

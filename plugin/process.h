@@ -48,6 +48,7 @@ struct process_thread {
 	uint32_t generation;
 	uint32_t usual;		/* the same if there is a lane, and the machine's counter; or 0 */
 	uint32_t refused;	/* events, for want of a lane */
+	uint64_t tag;		/* tag.c; 0: none */
 	struct steer_thread steer;
 };
 

@@ -115,7 +115,7 @@ struct nci_ev_coll {
 	uint64_t recv_buff;
 	uint64_t comm_hash;	/* API v1 to v3 only, 0: not given */
 	uint64_t traffic;	/* bytes; API v1, v2 only, 0: not given */
-	uint64_t tag;		/* the application's, API v7 on; 0: none */
+	uint64_t tag;		/* the application's; 0: none */
 	int32_t root;		/* the root given: 0 where the function has none */
 	uint16_t red_op;	/* API v1 only */
 	uint16_t variant;	/* name of a symmetric kernel, API v7 on */
@@ -284,7 +284,7 @@ struct nci_ev_coll_api {
 	int32_t root;
 	uint8_t cont;
 	uint8_t zero[7];
-	uint64_t tag;		/* the application's, API v7 on; two lines if there is one */
+	uint64_t tag;		/* the application's; two lines if there is one */
 	uint8_t zero1[48];
 };
 
@@ -297,7 +297,7 @@ struct nci_ev_p2p_api {
 	uint8_t zero[4];
 	uint8_t cont;
 	uint8_t zero1[7];
-	uint64_t tag;		/* the application's, API v7 on; two lines if there is one */
+	uint64_t tag;		/* the application's; two lines if there is one */
 	uint8_t zero2[48];
 };
 
@@ -327,7 +327,7 @@ struct nci_ev_ce_coll {
 	uint32_t batch_size;
 	uint32_t batches;
 	uint32_t ce_seq;
-	uint64_t tag;		/* the application's, API v7 on; 0: none */
+	uint64_t tag;		/* the application's; 0: none */
 	uint32_t begin_span;	/* states 25 and 26, which no NCCL has told yet */
 	uint32_t end_span;
 };

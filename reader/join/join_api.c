@@ -29,6 +29,8 @@ static void fill_from_api(struct recon *r, struct op *op, const struct api_call 
 	op->datatype = datatype;
 	if (bytes != UNKNOWN_U64)
 		op->bytes = bytes;
+	if (!op->tag)		/* another thread than the caller has launched it */
+		op->tag = api->tag;
 	op->has_graph = true;
 	op->graph = api->graph;
 	if (!api->graph)	/* a replay is launched, not called for */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tags of the application's own, on every NCCL: what include/ncclinsp/tag.h calls.  They are the
+ * calling thread's, and nobody else's: nothing is locked, allocated or asked of the system.
+ */
+#include "plugin/process.h"
+
+#define EXPORT	__attribute__((visibility("default")))
+#define DEPTH	16	/* of tags that are kept; deeper ones count, and have no value when they end */
+
+static __thread struct {
+	uint64_t below[DEPTH];
+	uint32_t depth;
+} tags;
+
+EXPORT void ncclinsp_tag_set(uint64_t tag);
+EXPORT void ncclinsp_tag_push(uint64_t tag);
+EXPORT void ncclinsp_tag_pop(void);
+
+void ncclinsp_tag_set(uint64_t tag)
+{
+	process_thread.tag = tag;
+}
+
+void ncclinsp_tag_push(uint64_t tag)
+{
+	if (tags.depth < DEPTH)
+		tags.below[tags.depth] = process_thread.tag;
+	tags.depth += tags.depth < UINT32_MAX;
+	process_thread.tag = tag;
+}
+
+void ncclinsp_tag_pop(void)
+{
+	if (!tags.depth)
+		return;
+	tags.depth--;
+	process_thread.tag = tags.depth < DEPTH ? tags.below[tags.depth] : 0;
+}
