@@ -6,7 +6,7 @@
 #include "plugin/process.h"
 
 #define EXPORT	__attribute__((visibility("default")))
-#define DEPTH	16	/* of tags that are kept; deeper ones count, and have no value when they end */
+#define DEPTH	16	/* tags that are kept below; what is deeper ends as none */
 
 static __thread struct {
 	uint64_t below[DEPTH];
