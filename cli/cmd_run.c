@@ -29,7 +29,7 @@
 #define OPS_TOLD   5
 #define TIMEOUT_MS 5000
 
-struct run {
+struct job_run {
 	struct own own;
 	bool owns;		/* false: a daemon was there */
 	const char *job;	/* its id, as ncclinsp ps shows it */
@@ -82,7 +82,7 @@ static void run_follow(const json_t *config)
 				variable_offer(places[k].variable, member_text(row, "value", ""));
 }
 
-static void run_start_own(struct run *run, struct cli *cli)
+static void run_start_own(struct job_run *run, struct cli *cli)
 {
 	int r = own_open(&run->own, *run->state_dir ? run->state_dir : NULL);
 
@@ -99,7 +99,7 @@ static void run_start_own(struct run *run, struct cli *cli)
 	cli->client = client_new(run->own.socket, TIMEOUT_MS);
 }
 
-static void run_find_daemon(struct run *run, struct cli *cli)
+static void run_find_daemon(struct job_run *run, struct cli *cli)
 {
 	json_t *config = NULL;
 	int r = client_get(cli->client, "/v1/config", &config);
@@ -114,7 +114,7 @@ static void run_find_daemon(struct run *run, struct cli *cli)
 }
 
 /* Processes of this run can be told from others' on the node. */
-static void run_name_job(struct run *run)
+static void run_name_job(struct job_run *run)
 {
 	static char name[64];
 
@@ -127,7 +127,7 @@ static void run_name_job(struct run *run)
 }
 
 /* DIR, DIR/HOST for a daemon of our own, DIR/HOST.json at the end. */
-static int run_choose_places(struct run *run, const struct cli *cli)
+static int run_choose_places(struct job_run *run, const struct cli *cli)
 {
 	char host[HOST_NAME_MAX + 1] = "node";
 
@@ -143,14 +143,14 @@ static int run_choose_places(struct run *run, const struct cli *cli)
 
 /* ---- after it ----------------------------------------------------------------- */
 
-static bool process_is_of(const struct run *run, const json_t *process)
+static bool process_is_of(const struct job_run *run, const json_t *process)
 {
 	return run->owns ||
 	       !strcmp(member_text(json_object_get(process, "job"), "id", ""), run->job);
 }
 
 /* The job's processes: how many there were, how many live; *all: the answer, the caller's. */
-static size_t processes_count(const struct run *run, const struct cli *cli, json_t **all,
+static size_t processes_count(const struct job_run *run, const struct cli *cli, json_t **all,
 			      size_t *live)
 {
 	json_t *process;
@@ -169,7 +169,7 @@ static size_t processes_count(const struct run *run, const struct cli *cli, json
 }
 
 /* The daemon has read what they wrote last, and judged it. */
-static size_t run_settle(const struct run *run, const struct cli *cli, json_t **all)
+static size_t run_settle(const struct job_run *run, const struct cli *cli, json_t **all)
 {
 	uint64_t begin_ns = cli_now_ns();
 	size_t live, n;
@@ -194,7 +194,7 @@ static void phrase_add_end(struct phrase *text, int status)
 		phrase_add(text, " ended with %d", WEXITSTATUS(status));
 }
 
-static void phrase_add_processes(struct phrase *text, const struct run *run, const json_t *all,
+static void phrase_add_processes(struct phrase *text, const struct job_run *run, const json_t *all,
 				 size_t n)
 {
 	unsigned long long records = 0, lost = 0;
@@ -233,7 +233,7 @@ static void phrase_add_cost(struct phrase *text, const struct cli *cli)
 			   "others", share < 1 ? 100 * share : 100, 100 * waited / share);
 }
 
-static void head_put(const struct run *run, struct cli *cli, int status, const json_t *all,
+static void head_put(const struct job_run *run, struct cli *cli, int status, const json_t *all,
 		     size_t n)
 {
 	char line[LINE_BYTES];
@@ -278,7 +278,7 @@ static void ops_put(struct cli *cli)
 		    "/v1/summary?window=all&by=comm,func,size,algo,proto,phase,tag");
 }
 
-static void findings_put(const struct run *run, struct cli *cli)
+static void findings_put(const struct job_run *run, struct cli *cli)
 {
 	cli->job = run->owns ? NULL : run->job;
 	cli->all = true;
@@ -286,7 +286,7 @@ static void findings_put(const struct run *run, struct cli *cli)
 }
 
 /* A daemon of our own may write down single operations, too: it has nobody else's. */
-static int snapshot_have_written(const struct run *run, const struct cli *cli)
+static int snapshot_have_written(const struct job_run *run, const struct cli *cli)
 {
 	json_t *root = NULL;
 	int r = client_post(cli->client, "/v1/snapshot", &root);
@@ -298,7 +298,7 @@ static int snapshot_have_written(const struct run *run, const struct cli *cli)
 }
 
 /* All that the daemon knows of the job's end: a file of the form that ncclinsp report reads. */
-static int snapshot_keep(const struct run *run, const struct cli *cli)
+static int snapshot_keep(const struct job_run *run, const struct cli *cli)
 {
 	char part[PATH_MAX + 8];
 	json_t *root = NULL;
@@ -319,7 +319,7 @@ static int snapshot_keep(const struct run *run, const struct cli *cli)
 	return whole ? 0 : -EIO;
 }
 
-static void report_put(const struct run *run, const struct cli *cli)
+static void report_put(const struct job_run *run, const struct cli *cli)
 {
 	int r = run->owns ? snapshot_have_written(run, cli) : snapshot_keep(run, cli);
 
@@ -332,7 +332,7 @@ static void report_put(const struct run *run, const struct cli *cli)
 }
 
 /* The job's own output went to stdout: what we say goes beside it, to stderr. */
-static void run_tell(struct run *run, struct cli *cli, int status)
+static void run_tell(struct job_run *run, struct cli *cli, int status)
 {
 	json_t *all = NULL;
 	size_t n = run_settle(run, cli, &all);
@@ -351,7 +351,7 @@ static void run_tell(struct run *run, struct cli *cli, int status)
 }
 
 /* One of those that a launcher starts on a node: the last, or the first rank's. */
-static bool run_is_to_tell(struct run *run, const struct cli *cli)
+static bool run_is_to_tell(struct job_run *run, const struct cli *cli)
 {
 	const char *local_rank = job_local_rank(NULL);
 
@@ -362,7 +362,7 @@ static bool run_is_to_tell(struct run *run, const struct cli *cli)
 
 int cmd_run(struct cli *cli)
 {
-	struct run run = { .own = { .election = -1, .users = -1 }, .began_ns = cli_now_ns() };
+	struct job_run run = { .own = { .election = -1, .users = -1 }, .began_ns = cli_now_ns() };
 	int status = 0, r;
 
 	if (!cli->npaths)

@@ -79,7 +79,7 @@ struct {
 
 unsigned long long lost;
 
-struct thread {
+struct watched_thread {
 	uint64_t since_ns;	/* 0: it does not wait */
 	uint64_t charged_ns;	/* the time until then has been charged */
 	uint32_t cpu;
@@ -90,7 +90,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROBE_THREADS);
 	__type(key, int32_t);
-	__type(value, struct thread);
+	__type(value, struct watched_thread);
 } threads SEC(".maps");
 
 struct {
@@ -107,11 +107,11 @@ struct {
 
 /* ---- threads that wait ------------------------------------------------------------ */
 
-struct line {
+struct wait_line {
 	int32_t tid[LINE];	/* 0: none */
 };
 
-static struct line lines[CPUS] __attribute__((aligned(64)));
+static struct wait_line lines[CPUS] __attribute__((aligned(64)));
 
 static inline __attribute__((always_inline)) bool filtered(int32_t number)
 {
@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) bool filtered(int32_t number)
 
 static void line_add(uint32_t cpu, int32_t tid)
 {
-	struct line *line;
+	struct wait_line *line;
 	int free = -1;
 
 	if (cpu >= CPUS)
@@ -144,7 +144,7 @@ static void line_add(uint32_t cpu, int32_t tid)
  * A full table has all lose as much as the least has (Misra and Gries): times are told too
  * short rather than too long, and one that had more than a quarter of the wait is never lost.
  */
-static void thread_charge(struct thread *t, struct task_struct *ran, uint64_t now_ns)
+static void thread_charge(struct watched_thread *t, struct task_struct *ran, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - t->charged_ns, least = ~0ull;
 	int32_t pid = ran->tgid;
@@ -177,11 +177,11 @@ static void thread_charge(struct thread *t, struct task_struct *ran, uint64_t no
 /* Entries of threads that do not wait here any more go by the way. */
 static void line_charge(uint32_t cpu, struct task_struct *ran, uint64_t now_ns)
 {
-	struct line *line = &lines[cpu % CPUS];
+	struct wait_line *line = &lines[cpu % CPUS];
 	uint32_t n = 0;
 
 	for (int i = 0; i < LINE; i++) {
-		struct thread *t;
+		struct watched_thread *t;
 		int32_t tid = line->tid[i];
 
 		if (!tid)
@@ -197,7 +197,7 @@ static void line_charge(uint32_t cpu, struct task_struct *ran, uint64_t now_ns)
 	hot.waiting[cpu % CPUS] = n;
 }
 
-static void thread_begin(struct thread *t, int32_t tid, uint32_t cpu, uint64_t now_ns)
+static void thread_begin(struct watched_thread *t, int32_t tid, uint32_t cpu, uint64_t now_ns)
 {
 	for (int i = 0; i < PROBE_TAKERS; i++)
 		t->taker[i].ns = 0;
@@ -221,7 +221,7 @@ static struct probe_event *event_begin(uint32_t kind, int32_t number, uint64_t n
 	return e;
 }
 
-static void thread_tell(const struct thread *t, int32_t tid, uint64_t now_ns)
+static void thread_tell(const struct watched_thread *t, int32_t tid, uint64_t now_ns)
 {
 	struct probe_event *e = event_begin(PROBE_WAIT, tid, now_ns);
 
@@ -254,7 +254,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	uint32_t cpu = bpf_get_smp_processor_id();
 	int32_t from = prev->pid, to = next->pid;
 	bool waiting = cpu < CPUS && hot.waiting[cpu];
-	struct thread *t;
+	struct watched_thread *t;
 	uint64_t now_ns;
 
 	if (!waiting && !filtered(from) && !filtered(to))
@@ -281,7 +281,7 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
 	int32_t tid = task->pid;
-	struct thread *t = filtered(tid) ? bpf_map_lookup_elem(&threads, &tid) : 0;
+	struct watched_thread *t = filtered(tid) ? bpf_map_lookup_elem(&threads, &tid) : 0;
 
 	if (t && !t->since_ns)
 		thread_begin(t, tid, task_cpu(task), bpf_ktime_get_ns());
@@ -293,7 +293,7 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_move, struct task_struct *task, int cpu)
 {
 	int32_t tid = task->pid;
-	struct thread *t = filtered(tid) ? bpf_map_lookup_elem(&threads, &tid) : 0;
+	struct watched_thread *t = filtered(tid) ? bpf_map_lookup_elem(&threads, &tid) : 0;
 
 	if (t && t->since_ns) {
 		t->cpu = cpu;
