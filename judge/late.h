@@ -215,7 +215,7 @@ struct late_caller {
 	double ran, waited;	/* it had a CPU; it could have run and had none */
 	int32_t taker;		/* a process, which had its CPU for longest; 0: not known */
 	const char *taker_command;
-	double taker_share;	/* of the time that it waited */
+	double taker_share;	/* the part of the wait; < 0: not known */
 };
 
 struct late_case {

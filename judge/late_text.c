@@ -67,9 +67,9 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 }
 
 #define LEAST_WAIT	0.05	/* part of the time without a CPU that is worth a word ... */
-#define LEAST_OF_COST	3	/* ... and explains that part of what it costs, one in so many */
+#define LEAST_OF_COST	3	/* waits beside what the rank costs: one in so many explains it */
 #define MOSTLY		0.5
-#define LEAST_TAKEN	0.3	/* of the wait, by one process */
+#define LEAST_TAKEN	0.3	/* part of the wait that one process had */
 
 static bool caller_waits(const struct late_case *c)
 {
@@ -85,12 +85,10 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 
 	phrase_add(text, " Its thread that calls (%" PRId32 ") could have run, and waited for a "
 		   "CPU for %.0f %% of the time", t->tid, 100 * t->waited);
-	if (t->taker && t->taker_share >= LEAST_TAKEN && t->taker == c->who.pid)
-		phrase_add(text, ", most of it for other threads of its process (%s)",
-			   t->taker_command);
-	else if (t->taker && t->taker_share >= LEAST_TAKEN)
-		phrase_add(text, ", most of it for pid %" PRId32 " (%s)", t->taker,
-			   t->taker_command);
+	if (t->taker && t->taker_share >= LEAST_TAKEN) {
+		phrase_add(text, ", most of it for ");
+		whom_add_taker(text, &c->who, t->taker, t->taker_command);
+	}
 	phrase_add(text, ": see what shares its CPUs (taskset -cp %" PRId32 ", numactl), a cgroup "
 		   "limit.", t->tid);
 }

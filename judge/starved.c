@@ -183,10 +183,7 @@ static bool row_is_throttled(const struct starved_row *row)
 
 static void say_taker(struct phrase *text, const struct starved_case *c)
 {
-	if (c->taker == c->who.pid)
-		phrase_add(text, "other threads of its process (%s)", c->taker_command);
-	else
-		phrase_add(text, "pid %" PRId32 " (%s)", c->taker, c->taker_command);
+	whom_add_taker(text, &c->who, c->taker, c->taker_command);
 	phrase_add(text, " had its CPU for %.0f %% of that: ", 100 * c->taker_share);
 }
 

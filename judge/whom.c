@@ -103,3 +103,12 @@ void whom_add(struct phrase *text, const struct whom *w)
 {
 	whom_add_several(text, w, 1);
 }
+
+void whom_add_taker(struct phrase *text, const struct whom *w, int32_t taker,
+		    const char *command)
+{
+	if (taker == w->pid)
+		phrase_add(text, "other threads of its process (%s)", command);
+	else
+		phrase_add(text, "pid %" PRId32 " (%s)", taker, command);
+}

@@ -33,4 +33,8 @@ void whom_add(struct phrase *text, const struct whom *w);
  */
 void whom_add_several(struct phrase *text, const struct whom *w, uint32_t n);
 
+/* "pid 99 (stress)", the process that had the CPU of one of its threads; also its own. */
+void whom_add_taker(struct phrase *text, const struct whom *w, int32_t taker,
+		    const char *command);
+
 #endif

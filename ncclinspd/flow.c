@@ -21,7 +21,8 @@
 
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
-#define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s */
+#define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s ... */
+#define CALLING_NS	UINT64_C(20000000000)	/* ... and of who records nothing, nothing */
 #define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
 #define IDLE_SHARE	400	/* where nothing has come for a while 1/400, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
@@ -257,8 +258,12 @@ static void process_watch(struct daemon *d, struct process *p, bool calling, uin
 	if (p->state != PROCESS_LIVE || !p->proven)
 		return;
 	threads_look(d, p, SEGMENT_PROGRESS, &p->cpuwait, now_ns, files);
-	if (calling)
+	if (now_ns > p->last_record_ns + CALLING_NS) {
+		cpuwait_free(p->calling);
+		p->calling = NULL;
+	} else if (calling) {
 		threads_look(d, p, SEGMENT_CALLING, &p->calling, now_ns, files);
+	}
 }
 
 /* Each time another process is first: all get their turn where they have too many files. */
@@ -392,7 +397,7 @@ void flow_gathered(void *arg, const struct finding *f, uint64_t now_ns)
 	struct daemon *d = arg;
 
 	if (d->blackbox)
-		blackbox_gathered(d->blackbox, f, now_ns);
+		blackbox_ask(d->blackbox, f, now_ns);
 }
 
 /* ---- time ------------------------------------------------------------------- */

@@ -163,11 +163,12 @@ static inline bool event_is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 
 /*
  * The usual start: its thread has a lane and that a slot, the communicator is an open one of
- * ours.  All else begins again in event_start_rare(): nothing has happened
- * until then but, for `steered`, that the steering knows.
+ * ours.  All else begins again in event_start_rare(): nothing has happened until then but, for
+ * `steered`, that the steering knows.
  */
 static int event_start_rare(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 			    const struct adapt_extra *extra, bool steered);
+
 INLINE uint32_t event_type(const struct nccl_descr_v6 *d)
 {
 	return (uint32_t)__builtin_ctzll(d->type) + 1;

@@ -331,25 +331,34 @@ static bool has_counter(void)
 	return clock_kind(source) == NCI_CLOCK_TSC;
 }
 
-START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
+/* A communicator whose first plays are over, and the trap set; `masked`: as in levels. */
+static void *play_open(const char *name, bool masked)
 {
 	const struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-	uint32_t sum = 0, most = levels[_i].instructions;
-	struct level level;
 	static struct pd pd;
+	struct level level;
 	void *context;
 
-	if (!has_counter())
-		return fx_skip("other instructions where the clock is no counter of the processor");
 	setenv("NCCLINSP_KERNELS", "always", 1);
-	pd_open(&pd, levels[_i].name);
+	pd_open(&pd, name);
 	context = pd_init(&pd);
 	play.p = pd.v6;
-	level_take_mask(&level, 6, levels[_i].masked ? (uint32_t)pd.mask : NCCL_EVENTS_V6);
+	level_take_mask(&level, 6, masked ? (uint32_t)pd.mask : NCCL_EVENTS_V6);
 	play.delivered = level.wanted;
 	for (int i = 0; i < 2; i++)	/* a lane, the names */
 		play_collective(context, 0);
 	ck_assert_int_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	return context;
+}
+
+START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
+{
+	uint32_t sum = 0, most = levels[_i].instructions;
+	void *context;
+
+	if (!has_counter())
+		return fx_skip("other instructions where the clock is no counter of the processor");
+	context = play_open(levels[_i].name, levels[_i].masked);
 	play_all(context);
 	for (uint32_t i = 0; i < play.calls; i++)
 		sum += play.call[i].least;
@@ -366,21 +375,12 @@ END_TEST
 /* What is run once in 256 calls lies in no cache: it would be most of what is told. */
 START_TEST(what_measures_itself_goes_the_usual_way)
 {
-	const struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-	static struct pd pd;
 	void *context;
 
 	if (!has_counter())
 		return fx_skip("other instructions where the clock is no counter of the processor");
-	setenv("NCCLINSP_KERNELS", "always", 1);
-	pd_open(&pd, "net");
-	context = pd_init(&pd);
-	play.p = pd.v6;
-	play.delivered = NCCL_EVENTS_V6;
-	for (int i = 0; i < 2; i++)
-		play_collective(context, 0);
-	ck_assert_int_eq(sigaction(SIGTRAP, &action, NULL), 0);
-	way.base = ((uintptr_t)pd.v6->startEvent & ~UINT64_C(0xfff)) - PLUGIN_BYTES / 2;
+	context = play_open("net", false);
+	way.base = ((uintptr_t)play.p->startEvent & ~UINT64_C(0xfff)) - PLUGIN_BYTES / 2;
 	play.one_in = ONE_IN;		/* a step that took long would go another way */
 	for (; play.turn < USUAL_PLAYS; play.turn++)
 		play_collective(context, BY_NETWORK);

@@ -602,6 +602,11 @@ static bool told_has_slow_peer(const struct told *t, const json_t *f)
 	return false;
 }
 
+static bool kind_is_of_hang(const json_t *row)
+{
+	return row_has(row, "kind", "stall") || row_has(row, "kind", "desync");
+}
+
 /*
  * Is a node's finding a row?  What all nodes together say of hangs and late ranks is there, but
  * for a hang within the node that is not old enough yet, or of which no operation tells.
@@ -613,7 +618,7 @@ static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 		return false;
 	if (row_has(f, "kind", "slow_peer"))
 		return !told_has_slow_peer(t, f);
-	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
+	if (!kind_is_of_hang(f))
 		return true;
 	return whole && !json_object_get(t->hung, member_text(f, "comm_id", ""));
 }
@@ -741,11 +746,6 @@ static void told_each_finding(struct told *t, told_finding_fn *take)
 			take(t, t->shots->nodes.at[n], finding);
 }
 
-static bool kind_is_of_hang(const json_t *row)
-{
-	return row_has(row, "kind", "stall") || row_has(row, "kind", "desync");
-}
-
 /* The first row that tells of a node's finding; NULL: none does. */
 static json_t *told_row_of(const struct told *t, const json_t *f)
 {
@@ -760,7 +760,7 @@ static json_t *told_row_of(const struct told *t, const json_t *f)
 	return NULL;
 }
 
-/* What was seen in processes of its node belongs to the row, with the node where there are more. */
+/* A row has what was seen in the finding's processes, with their node where there are more. */
 static void told_gathered(struct told *t, const struct shots_node *node, const json_t *f)
 {
 	json_t *row = json_array_size(json_object_get(f, "gathered")) ? told_row_of(t, f) : NULL;

@@ -61,7 +61,7 @@ static void verdict_put_text(FILE *out, const char *text)
 		html_element(out, "p", NULL, rest);
 }
 
-/* What somebody saw who looked into the processes. */
+/* Lines of whoever looked into the processes. */
 static void verdict_put_gathered(FILE *out, const json_t *row)
 {
 	json_t *line;

@@ -31,7 +31,7 @@ static inline void ncclinsp_tag_call(const char *name, uint64_t tag)
 		call(tag);
 }
 
-/* From now on; until it is popped, the one before then; the one before. */
+/* The tag from now on; the same until it is popped; the end of the one that was pushed last. */
 static inline void ncclinsp_tag_set(uint64_t tag)
 {
 	ncclinsp_tag_call("ncclinsp_tag_set", tag);

@@ -318,6 +318,14 @@ bool cpuwait_tell_busiest(const struct cpuwait *c, uint64_t now_ns, struct cpuwa
 	return cpuwait_find(c, now_ns, true, sums);
 }
 
+/* The kernel counts all of the wait, the probe the longer ones of about the same time. */
+double cpuwait_taker_share(const struct cpuwait_sums *sums)
+{
+	if (!sums->taker.pid || !sums->wait_ns)
+		return -1;
+	return sums->taker.ns < sums->wait_ns ? (double)sums->taker.ns / (double)sums->wait_ns : 1;
+}
+
 /* ---- life ------------------------------------------------------------------------ */
 
 static void cpuwait_freep(struct cpuwait **c)

@@ -61,4 +61,7 @@ struct cpuwait_sums {
 bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums);
 bool cpuwait_tell_busiest(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums);
 
+/* The part of its wait for which `taker` had its CPU; < 0: nobody knows. */
+double cpuwait_taker_share(const struct cpuwait_sums *sums);
+
 #endif

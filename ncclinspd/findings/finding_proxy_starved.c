@@ -155,14 +155,6 @@ double proxy_cpu_share(const struct process *process, uint64_t now_ns)
 	return cpu_share_of(process->cpuwait, now_ns, &sums);
 }
 
-/* The kernel counts all of the wait, the probe the longer ones of about the same time. */
-static double taker_share_of(const struct cpuwait_sums *sums)
-{
-	if (!sums->taker.pid || !sums->wait_ns)
-		return -1;
-	return sums->taker.ns < sums->wait_ns ? (double)sums->taker.ns / (double)sums->wait_ns : 1;
-}
-
 /* ---- the finding --------------------------------------------------------------- */
 
 /* All processes of this node; row[i] is of list[i]. */
@@ -223,7 +215,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 	c.tid = cpu.tid;
 	c.taker = cpu.taker.pid;
 	c.taker_command = cpu.taker.command;
-	c.taker_share = taker_share_of(&cpu);
+	c.taker_share = cpuwait_taker_share(&cpu);
 	c.cgroup = *p->limit.dir ? p->limit.dir : NULL;
 	c.cpu_limit = p->limit.cpus;
 	if (f.has_comm_id)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that make the others wait: what the statistics of straggler.c say, as findings. */
-#include <math.h>
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
@@ -74,8 +73,7 @@ static bool straggler_find_caller(struct straggler_context *s)
 		.ran = (double)cpu->ran_ns / (double)cpu->watched_ns,
 		.waited = (double)cpu->wait_ns / (double)cpu->watched_ns,
 		.taker = cpu->taker.pid, .taker_command = cpu->taker.command,
-		.taker_share = cpu->taker.pid && cpu->wait_ns ?
-			       fmin((double)cpu->taker.ns / (double)cpu->wait_ns, 1) : -1,
+		.taker_share = cpuwait_taker_share(cpu),
 	};
 	return true;
 }

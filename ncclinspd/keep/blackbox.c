@@ -61,7 +61,7 @@ int blackbox_outcome(struct blackbox *b, uint64_t ticket)
 	return archive_outcome(b->archive, ticket);
 }
 
-static void blackbox_ask(struct blackbox *b, const struct finding *f, uint64_t now_ns)
+void blackbox_ask(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 {
 	uint64_t earliest_ns = b->written_ns ? b->written_ns + APART_NS : 0;
 
@@ -76,11 +76,6 @@ void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 {
 	if (!f->life.alarmed)
 		blackbox_ask(b, f, now_ns);
-}
-
-void blackbox_gathered(struct blackbox *b, const struct finding *f, uint64_t now_ns)
-{
-	blackbox_ask(b, f, now_ns);
 }
 
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns)

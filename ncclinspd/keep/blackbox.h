@@ -30,8 +30,8 @@ void blackbox_free(struct blackbox *b);
 /* Critical findings ask for a file as they are found: not yet while they are suspected. */
 void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns);
 
-/* What was gathered about one of them is worth another file. */
-void blackbox_gathered(struct blackbox *b, const struct finding *f, uint64_t now_ns);
+/* One that is critical asks for another file, since more is known of it now. */
+void blackbox_ask(struct blackbox *b, const struct finding *f, uint64_t now_ns);
 
 /* Write the file that is due, if any; say on the log when it could not be made. */
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns);

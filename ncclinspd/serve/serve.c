@@ -123,6 +123,22 @@ int serve_refuse(struct request *r, int error, const char *format, ...)
 	return error;
 }
 
+int serve_read_body(struct request *r, serve_member_fn *take, void *arg)
+{
+	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
+			       : NULL;
+	int error = json_is_object(body) ? 0
+					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(body, key, value)
+		if (!error)
+			error = take(r, key, value, arg);
+	json_decref(body);
+	return error;
+}
+
 static void route_refuse_method(struct answer *a, const struct route *route, const char *method)
 {
 	char methods[32];

@@ -226,8 +226,10 @@ static int gathered_read_lines(struct request *r, const json_t *value, struct ga
 }
 
 static int gathered_read_member(struct request *r, const char *key, const json_t *value,
-				struct gathered *g)
+				void *arg)
 {
+	struct gathered *g = arg;
+
 	if (!strcmp(key, "gathered"))
 		return gathered_read_lines(r, value, g);
 	if (strcmp(key, "id"))
@@ -238,24 +240,6 @@ static int gathered_read_member(struct request *r, const char *key, const json_t
 	return 0;
 }
 
-static int gathered_read(struct request *r, struct gathered *g)
-{
-	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
-			       : NULL;
-	int error = json_is_object(body) ? 0
-					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(body, key, value)
-		if (!error)
-			error = gathered_read_member(r, key, value, g);
-	json_decref(body);
-	if (!error && !(g->id && g->given))
-		error = serve_refuse(r, -EINVAL, "id and gathered are wanted");
-	return error;
-}
-
 int serve_put_gathered(struct request *r, struct json *j)
 {
 	struct gathered g = { 0 };
@@ -264,7 +248,9 @@ int serve_put_gathered(struct request *r, struct json *j)
 
 	if (!r->viewer.all)
 		return -EPERM;
-	error = gathered_read(r, &g);
+	error = serve_read_body(r, gathered_read_member, &g);
+	if (!error && !(g.id && g.given))
+		error = serve_refuse(r, -EINVAL, "id and gathered are wanted");
 	if (error)
 		return error;
 	f = diagnose_gather(r->serve->source.diagnose, g.id, g.lines, r->serve->now_ns);

@@ -7,6 +7,8 @@
  * of its rows, of which the parameter `fields` chooses.
  */
 
+#include <jansson.h>
+
 #include "ncclinspd/serve/serve_query.h"
 #include "ncclinspd/serve/server.h"
 
@@ -29,6 +31,13 @@ struct request {
 /* Keep in r->why what is wrong; returns `error`. */
 int serve_refuse(struct request *r, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Give each member of the body, which is one JSON object, to `take`, until one returns an error:
+ * that one; or 0, or -EINVAL.
+ */
+typedef int serve_member_fn(struct request *r, const char *key, const json_t *value, void *arg);
+int serve_read_body(struct request *r, serve_member_fn *take, void *arg);
 
 extern const struct field_table process_tables[], comm_tables[], op_tables[], summary_tables[];
 extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];

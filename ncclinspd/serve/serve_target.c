@@ -65,37 +65,36 @@ static const struct {
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 
-static int target_read_member(struct request *r, const char *key, const json_t *value,
-			      struct wish *w, target_member_fn *other, void *arg)
+/* A body under way: all but the target goes to `other`. */
+struct target_reading {
+	struct wish *wish;
+	serve_member_fn *other;
+	void *arg;
+};
+
+static int target_read_member(struct request *r, const char *key, const json_t *value, void *arg)
 {
+	const struct target_reading *t = arg;
+
 	for (size_t i = 0; i < MEMBERS; i++)
 		if (!strcmp(members[i].key, key))
-			return json_is_null(value) ? 0 : members[i].read(r, value, w);
+			return json_is_null(value) ? 0 : members[i].read(r, value, t->wish);
 	if (strcmp(key, "dry_run"))
-		return other(r, key, value, arg);
+		return t->other(r, key, value, t->arg);
 	if (!json_is_boolean(value))
 		return serve_refuse(r, -EINVAL, "dry_run is true or false");
 	r->dry_run = json_is_true(value);
 	return 0;
 }
 
-int target_read(struct request *r, struct wish *w, target_member_fn *other, void *arg)
+int target_read(struct request *r, struct wish *w, serve_member_fn *other, void *arg)
 {
-	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
-			       : NULL;
-	int error = json_is_object(body) ? 0
-					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
-	const char *key;
-	json_t *value;
+	struct target_reading t = { w, other, arg };
 
 	w->kind = WISH_NODE;
 	w->uid = r->viewer.uid;
 	w->everybody = r->viewer.all;
-	json_object_foreach(body, key, value)
-		if (!error)
-			error = target_read_member(r, key, value, w, other, arg);
-	json_decref(body);
-	return error;
+	return serve_read_body(r, target_read_member, &t);
 }
 
 /* ---- who that is -------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 
 /* The target of a PUT: the processes that it is about, and what is answered of them. */
 
-#include <jansson.h>
-
 #include "ncclinspd/serve/serve_routes.h"
 
 /*
@@ -15,8 +13,7 @@
  * 0, or -EINVAL, -ESRCH, -EPERM, or what `other` returned.
  */
 struct wish;
-typedef int target_member_fn(struct request *r, const char *key, const json_t *value, void *arg);
-int target_read(struct request *r, struct wish *w, target_member_fn *other, void *arg);
+int target_read(struct request *r, struct wish *w, serve_member_fn *other, void *arg);
 int target_find(struct request *r, struct wish *w);
 
 /* The live ones: step from *i = 0 until NULL. */
