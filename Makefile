@@ -124,6 +124,7 @@ SKEWED_CLOCK := $(B)/skewed-clock.so
 FAILING := $(B)/failing.so
 PLAYED_NVML := $(patsubst %,$(B)/%/libnvidia-ml.so.1,nvml nvml-old nvml-bare)
 RECORD := $(B)/libnccl-profiler-record.so
+CHAIN  := $(B)/libnccl-profiler-insp-chain.so
 LIBRARY := $(B)/libncclinsp.so.0
 STATIC_LIBRARY := $(B)/libncclinsp.a
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
@@ -134,6 +135,7 @@ PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $(call archives,util)
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
+CHAIN_OBJS  := $(call objs,chain) $(patsubst %,$(B)/obj/plugin/%.o,level loaded)
 # A segment's operations are summed up, and its rows written, as the daemon does it.
 CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums judge tables rows) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
@@ -142,7 +144,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps engines check demo bench bench-growth soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -152,7 +154,7 @@ all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOC
 TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only
 TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(TLSDESC))
 
-$(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
+$(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/chain/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
 # They are in the programs and in the library.
 LIBRARY_OBJS := $(call objs,$(ROOMS_OF_READER) util) $(B)/obj/shmring/consumer.o
@@ -198,7 +200,9 @@ link_plugin = $(CC) $(LDFLAGS) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
 
 $(PLUGIN): $(PLUGIN_OBJS)
 $(RECORD): $(RECORD_OBJS)
+$(CHAIN): $(CHAIN_OBJS) chain/chain.map
 $(PLUGIN) $(RECORD): plugin/plugin.map
+$(PLUGIN) $(RECORD) $(CHAIN):
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
 
@@ -322,7 +326,7 @@ $(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) \
+ROOMS := tests tests/sim plugin record chain $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) \
 	$(ROOMS_OF_READER) shmring util
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))

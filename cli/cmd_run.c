@@ -51,14 +51,21 @@ static void variable_offer(const char *name, const char *value)
 		setenv(name, value, 0);
 }
 
+static bool plugin_is_ours(const char *given)
+{
+	return !*given || !strcmp(given, "insp") || !strcmp(given, "insp-chain") ||
+	       strstr(given, "libnccl-profiler-insp");
+}
+
 static void run_choose_plugin(void)
 {
 	const char *given = getenv("NCCL_PROFILER_PLUGIN");
 	char path[PATH_MAX];
 
-	if (given && *given && strcmp(given, "insp") && !strstr(given, PLUGIN))
-		run_complain("NCCL_PROFILER_PLUGIN names another plugin, so nothing is recorded "
-			     "(ncclinsp run without it sets its own)", given);
+	if (given && !plugin_is_ours(given))
+		run_complain("NCCL_PROFILER_PLUGIN names another plugin, so nothing is recorded: "
+			     "unset it, or for both set NCCL_PROFILER_PLUGIN=insp-chain and "
+			     "NCCLINSP_CHAIN to that plugin", given);
 	variable_offer("NCCL_PROFILER_PLUGIN",
 		       beside_find(PLUGIN, "lib", path, sizeof(path)) ? path : "insp");
 }

@@ -24,7 +24,7 @@
 #define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s ... */
 #define CALLING_NS	UINT64_C(20000000000)	/* ... and of who records nothing, nothing */
 #define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
-#define IDLE_SHARE	400	/* where nothing has come for a while 1/400, ... */
+#define IDLE_SHARE	1000	/* where nothing has come for a while 1/1000, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 #define IDLE_NS		UINT64_C(10000000000)
 

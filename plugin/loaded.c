@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * dlopen() and its like lived in libdl until glibc 2.34, and their names are bound to
- * new versions since.  Asked for weakly and in their first version they are found wherever
- * they are: whoever loaded this library has used them.
- */
 #include "plugin/loaded.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
 
-#if defined(__x86_64__)
-#define FIRST_VERSION "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define FIRST_VERSION "GLIBC_2.17"
-#endif
-
-extern __typeof__(dlopen) first_dlopen __attribute__((weak));
-extern __typeof__(dlsym) first_dlsym __attribute__((weak));
-extern __typeof__(dlclose) first_dlclose __attribute__((weak));
-extern __typeof__(dladdr) first_dladdr __attribute__((weak));
-__asm__(".symver first_dlopen, dlopen@" FIRST_VERSION);
-__asm__(".symver first_dlsym, dlsym@" FIRST_VERSION);
-__asm__(".symver first_dlclose, dlclose@" FIRST_VERSION);
-__asm__(".symver first_dladdr, dladdr@" FIRST_VERSION);
+LOADED_FIRST(dlopen);
+LOADED_FIRST(dlsym);
+LOADED_FIRST(dlclose);
+LOADED_FIRST(dladdr);
 
 void *loaded_library(const char *name)
 {

@@ -6,6 +6,20 @@
 
 #include <stdint.h>
 
+/*
+ * dlopen() and its like lived in libdl until glibc 2.34, and their names are bound to
+ * new versions since.  Asked for weakly and in their first version they are found wherever
+ * they are: whoever loaded this library has used them.
+ */
+#if defined(__x86_64__)
+#define LOADED_VERSION "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define LOADED_VERSION "GLIBC_2.17"
+#endif
+#define LOADED_FIRST(name)							\
+	extern __typeof__(name) first_##name __attribute__((weak));		\
+	__asm__(".symver first_" #name ", " #name "@" LOADED_VERSION)
+
 /* A handle for loaded_symbol(), to be given back to loaded_close(); NULL: it is not there. */
 void *loaded_library(const char *name);
 void *loaded_symbol(void *library, const char *name);

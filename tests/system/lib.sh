@@ -168,6 +168,17 @@ wait_until() {
 
 sim() { "$B/nccl-sim" --plugin "$PLUGIN" "$@"; }
 
+# new_rows FILE: what the daemon tells of the jobs since the last call.
+new_rows() {
+	touch "$T/old"
+	api 'collectives?limit=10000' | jq -c --slurpfile old "$T/old" '.collectives[]
+		| select(.pid as $p | $old | index($p) | not)
+		| [.comm_name, .comm_id, .nranks, .rank, .func, .seq, .count, .datatype, .bytes,
+		   .root, .peer, .algo, .proto, .channels, .complete] +
+		  if .timing_source == "kernel_gpu" then [.exec_ns, .gpu_start_ns] else [] end' | sort >"$1"
+	api processes | jq '.processes[].pid' >"$T/old"
+}
+
 # replay FILE...: recordings, all at once, as the processes of a job are.
 replay() {
 	local one pids=() status=0

@@ -6,32 +6,21 @@
 
 RECORDER=$B/libnccl-profiler-record.so
 
-# rows FILE: what the daemon tells of the jobs since the last call.
-rows() {
-	api 'collectives?limit=10000' | jq -c --slurpfile old "$T/old" '.collectives[]
-		| select(.pid as $p | $old | index($p) | not)
-		| [.comm_name, .comm_id, .nranks, .rank, .func, .seq, .count, .datatype, .bytes,
-		   .root, .peer, .algo, .proto, .channels, .complete] +
-		  if .timing_source == "kernel_gpu" then [.exec_ns, .gpu_start_ns] else [] end' | sort >"$1"
-	api processes | jq '.processes[].pid' >"$T/old"
-}
-
 same() { [ -s "$1" ] && diff "$1" "$2"; }
 
 start_daemon
-: >"$T/old"
 while read -r name api level; do
 	mkdir "$T/$name.$api.$level"
 	export NCCLINSP_LEVEL=$level
 	scenario=$TOP/tests/scenarios/$name.scn
 	sim --api "$api" "$scenario" 2>"$T/sim"
 	wait_until 5 drained
-	rows "$T/true"
+	new_rows "$T/true"
 	NCCL_PROFILE_EVENT_MASK=0x7fff NCCLINSP_RECORD=$T/$name.$api.$level/%p.rec "$B/nccl-sim" --plugin "$RECORDER" --api "$api" \
 		"$scenario" 2>"$T/sim"
 	check "$name $api: it is played back" replay "$T/$name.$api.$level"/*.rec
 	wait_until 5 drained
-	rows "$T/told"
+	new_rows "$T/told"
 	check "$name $api, level $level: the same operations, and times by the GPU" \
 		same "$T/true" "$T/told"
 done <<-END

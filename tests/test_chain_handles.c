@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pairs are found whole, by whoever asks, and the newest always. */
+#include "chain/handles.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/fixture.h"
+
+#define SETS	16
+#define ENTRIES	(SETS * HANDLES_WAYS)
+#define THREADS	4
+#define ROUNDS	200000
+
+static struct handle_entry entries[SETS][HANDLES_WAYS];
+static struct handles handles;
+
+static void setup(void)
+{
+	memset(entries, 0, sizeof(entries));
+	handles = (struct handles){ .set = entries, .nsets = SETS };
+}
+
+static struct handle_pair pair_of(uint64_t key)
+{
+	return (struct handle_pair){ key * 3, key * 5, key & 1 };
+}
+
+static bool is_pair_of(uint64_t key, const struct handle_pair *pair)
+{
+	return pair->ours == key * 3 && pair->others == key * 5 && pair->leaf == (key & 1);
+}
+
+START_TEST(what_was_added_is_found_until_it_is_removed)
+{
+	struct handle_pair pair = pair_of(1000);
+
+	ck_assert(!handles_find(&handles, 1000, &pair));
+	ck_assert_uint_eq(pair.others, 0);
+	pair = pair_of(1000);
+	ck_assert(handles_add(&handles, 1000, &pair));
+	ck_assert(handles_find(&handles, 1000, &pair) && is_pair_of(1000, &pair));
+	handles_remove(&handles, 1001);
+	ck_assert(handles_find(&handles, 1000, &pair));
+	handles_remove(&handles, 1000);
+	ck_assert(!handles_find(&handles, 1000, &pair));
+	ck_assert(!handles_find(&handles, 0, &pair));	/* NCCL's for no parent */
+	ck_assert(!handles_find(&handles, 1, &pair));
+}
+END_TEST
+
+/* So many as there are ways are always found; beyond that the oldest of a set makes room. */
+START_TEST(the_newest_are_found)
+{
+	struct handle_pair pair;
+	uint64_t found = 0;
+
+	for (uint64_t key = 2; key < 2 + 100 * ENTRIES; key++) {
+		pair = pair_of(key);
+		ck_assert(handles_add(&handles, key, &pair));
+		for (uint64_t k = key; k > 1 && k + HANDLES_WAYS > key; k--)
+			ck_assert(handles_find(&handles, k, &pair) && is_pair_of(k, &pair));
+	}
+	for (uint64_t key = 2; key < 2 + 100 * ENTRIES; key++)
+		found += handles_find(&handles, key, &pair);
+	ck_assert_uint_eq(found, ENTRIES);
+}
+END_TEST
+
+/* How often what was found under a key was not what somebody had added there. */
+static void *add_and_find(void *arg)
+{
+	uint64_t from = (uint64_t)(uintptr_t)arg * ROUNDS + 2;
+	struct handle_pair pair;
+	uintptr_t wrong = 0;
+
+	for (uint64_t key = from; key < from + ROUNDS; key++) {
+		pair = pair_of(key);
+		handles_add(&handles, key, &pair);
+		for (uint64_t k = 2; k < 2 + THREADS; k++) {
+			uint64_t other = key % ROUNDS + (k - 2) * ROUNDS;
+
+			wrong += handles_find(&handles, other, &pair) && !is_pair_of(other, &pair);
+		}
+		if (key & 1)
+			handles_remove(&handles, key);
+	}
+	return (void *)wrong;
+}
+
+START_TEST(threads_find_whole_pairs)
+{
+	pthread_t thread[THREADS];
+	void *wrong;
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		ck_assert(!pthread_create(&thread[i], NULL, add_and_find, (void *)i));
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], &wrong);
+		ck_assert_ptr_null(wrong);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(what_was_added_is_found_until_it_is_removed),
+		FX_TEST(the_newest_are_found),
+		FX_TEST(threads_find_whole_pairs),
+	};
+
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+}
