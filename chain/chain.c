@@ -138,12 +138,13 @@ static void chain_open(nccl_logger_fn *logger)
 	chain.library[OURS] = ours_open();
 	if (!chain.library[OURS]) {
 		snprintf(text, sizeof(text), "ncclinsp: nothing is recorded: " OURS_IN
-			 " does not load beside libnccl-profiler-insp-chain.so: %s", first_dlerror());
+			 " does not load beside libnccl-profiler-insp-chain.so: %s",
+			 first_dlerror());
 		chain_say(logger, text);
 	}
 	if (!name || !*name) {
-		chain_say(logger, "ncclinsp: " VARIABLE " is not set, so there is no second plugin: "
-			  "set it to that plugin's file");
+		chain_say(logger, "ncclinsp: " VARIABLE " is not set, so there is no second "
+			  "plugin: set it to that plugin's file");
 		return;
 	}
 	chain.library[OTHERS] = others_open(name);

@@ -49,7 +49,8 @@ bool handles_add(struct handles *h, uint64_t key, const struct handle_pair *pair
 		entry = set_oldest(handles_set(h, key), age, &held);
 		if (!entry || !entry_take(entry, held))
 			continue;
-		atomic_thread_fence(memory_order_release);	/* who copies what follows sees BUSY */
+		/* Who copies a part of what follows sees that the key has gone. */
+		atomic_thread_fence(memory_order_release);
 		SET(entry->ours, pair->ours);
 		SET(entry->others, pair->others);
 		SET(entry->leaf, pair->leaf);
