@@ -2,7 +2,7 @@
 #
 #   make            everything          make demo     see it work
 #   make install    DESTDIR= PREFIX=/usr/local; uninstall: the same again, out (install.mk)
-#   make deb; make rpm; make dist  packages, a tarball (packaging/packages.mk)
+#   make deb; make rpm; make wheel; make dist  packages, a tarball (packaging/packages.mk)
 #   make check      all tests
 #   make bench      what all of it costs, in build/bench.json; BASE=FILE: beside an earlier one
 #   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
@@ -11,6 +11,8 @@
 #                   systemd-container, debhelper)
 #   make check-deb  packages built where only what they declare is (root, mmdebstrap,
 #                   systemd-container, debhelper)
+#   make check-wheel  the Python wheel, made for older systems and used in one (root, mmdebstrap)
+#   make check-container  the container image, and jobs in containers (root, podman, mmdebstrap)
 #   make check-upgrade  with jobs, daemons and command lines of older versions, built from
 #                   their commits (FROM="...": which)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
@@ -59,6 +61,7 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check check-nodes,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client \
            valgrind libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
+         $(if $(filter check check-wheel,$(MAKECMDGOALS)),patchelf /usr/share/doc/python3-venv=python3-venv) \
          $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
@@ -150,8 +153,9 @@ all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY) $(SK
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
 # more libraries since.  A descriptor's slow path may clobber vector registers in C
 # libraries older than 2.40 (glibc bug 31372), so the plugin has none in use.  Arm has
-# descriptors by default, clang learnt them late.
-TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only
+# descriptors by default, clang learnt them late.  Gcc before 12 refuses any header's inline
+# function that returns a double, called or not: it gets none.
+TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only -D__NO_INLINE__
 TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(TLSDESC))
 
 $(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/chain/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
@@ -194,9 +198,11 @@ $(B)/obj/%.o: %.c
 	@echo "  CC    $<"
 	$(Q)$(CC) $(CPPFLAGS) $(ALLFLAGS) $(call pc,cflags,$(DAEMON_LIBS) $(CLI_LIBS) check) -c $< -o $@
 
+# C libraries before 2.34 have dlopen() in another library, which its weak symbols alone do not bring.
+DL := $(if $(filter /%,$(shell $(CC) -print-file-name=libdl.so)),-Wl$(comma)--no-as-needed -ldl)
 link_plugin = $(CC) $(LDFLAGS) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
 	-Wl,--version-script=$(filter %.map,$^) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
-	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1 -Wl,-z,noseparate-code
+	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1 -Wl,-z,noseparate-code $(DL)
 
 $(PLUGIN): $(PLUGIN_OBJS)
 $(RECORD): $(RECORD_OBJS)
@@ -232,8 +238,8 @@ $(DAEMON): $(B)/obj/ncclinspd/main.o $(DAEMON_LINE)
 
 $(CLI): $(B)/obj/cli/main.o $(CLI_LINE)
 	@echo "  LD    $@"
-	$(Q)$(call link_one_way,$(CLI_LINE),$(call pc,libs,$(CLI_LIBS)) -ldl -lm)
-	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
+	$(Q)$(call link_one_way,$(CLI_LINE),$(call pc,libs,$(CLI_LIBS)) -ldl -lm -pthread)
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm -pthread
 
 # What runs in the kernel, whatever kernel it is: its structs are looked up when it is loaded.
 $(B)/probe/watch.skel.h: probe/kernel/watch.c probe/kernel/types.h probe/wire.h
@@ -624,6 +630,18 @@ check-systemd: deps
 	+@$(submake) B=$(B) all other-abi deb
 	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
 		tests/systemd/test_*.sh
+
+# The wheel for older systems, in one of them and here.
+.PHONY: check-wheel
+check-wheel: deps
+	+@$(submake) B=$(B) all
+	@LONG=1 B=$(abspath $(B)) tests/system/test_wheel.sh
+
+# The container image, with jobs in containers beside it.
+.PHONY: check-container
+check-container: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/systemd/test_container.sh
 
 .PHONY: check-deb
 check-deb: deps

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "util/list.h"
 #include "util/phrase.h"
 
 #define TOGETHER_NS	UINT64_C(30000000000)	/* deaths that have one cause */
@@ -137,10 +138,27 @@ static bool signal_is_crash(int32_t signal)
 	       signal == SIGTRAP || signal == SIGSYS;
 }
 
+/* As sigabbrev_np() of the C library from 2.32 on; real-time signals have no name. */
+static const char *signal_name(int32_t signal)
+{
+	static const char *const names[] = {
+#define ABBREV(name) [SIG##name] = #name
+		ABBREV(HUP), ABBREV(INT), ABBREV(QUIT), ABBREV(ILL), ABBREV(TRAP), ABBREV(ABRT),
+		ABBREV(BUS), ABBREV(FPE), ABBREV(KILL), ABBREV(USR1), ABBREV(SEGV), ABBREV(USR2),
+		ABBREV(PIPE), ABBREV(ALRM), ABBREV(TERM), ABBREV(STKFLT), ABBREV(CHLD), ABBREV(CONT),
+		ABBREV(STOP), ABBREV(TSTP), ABBREV(TTIN), ABBREV(TTOU), ABBREV(URG), ABBREV(XCPU),
+		ABBREV(XFSZ), ABBREV(VTALRM), ABBREV(PROF), ABBREV(WINCH), ABBREV(POLL), ABBREV(PWR),
+		ABBREV(SYS),
+#undef ABBREV
+	};
+
+	return signal > 0 && (size_t)signal < ARRAY_LEN(names) && names[signal] ? names[signal] : "?";
+}
+
 static void death_add_signal(struct phrase *text, const struct death *d)
 {
 	int32_t signal = died_signal(d);
-	const char *name = sigabbrev_np(signal) ?: "?";
+	const char *name = signal_name(signal);
 
 	if (signal == SIGKILL)
 		death_add_kill(text, d);

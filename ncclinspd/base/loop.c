@@ -10,12 +10,18 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 
 #define LOOP_FDS	64	/* descriptors watched at the same time */
+
+/* C libraries before 2.35 have no function for it, headers of kernels before 5.11 no number. */
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
 
 struct loop_watch {
 	int fd;			/* -1: none */
@@ -198,7 +204,8 @@ static int epoll_wait_events(int epoll, struct epoll_event *events, uint64_t wai
 		.tv_sec = (time_t)(wait_ns / 1000000000),
 		.tv_nsec = (long)(wait_ns % 1000000000),
 	};
-	int n = epoll_pwait2(epoll, events, LOOP_FDS, wait_ns == UINT64_MAX ? NULL : &ts, NULL);
+	int n = (int)syscall(SYS_epoll_pwait2, epoll, events, LOOP_FDS,
+			     wait_ns == UINT64_MAX ? NULL : &ts, NULL, 0);
 
 	return n < 0 && errno == ENOSYS ? epoll_wait_ms(epoll, events, wait_ns) : n;
 }

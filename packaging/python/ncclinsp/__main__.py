@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m ncclinsp: the command ncclinsp."""
+from ncclinsp import main
+
+main()
