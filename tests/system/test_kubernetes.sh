@@ -34,6 +34,12 @@ if kubectl kustomize --help >/dev/null 2>&1; then
 	kubectl kustomize "$K/shared" >"$T/shared.yaml"
 	check "and the one with fewer rights, which differs by that" eval \
 		'grep -q -- "--containers=no" "$T/shared.yaml" && ! grep -q SYS_PTRACE "$T/shared.yaml"'
+	# The directory that the README shows, with a configuration of its own.
+	mkdir "$T/own" && echo 'metrics-listen = 0.0.0.0:9999' >"$T/own/ncclinspd.conf"
+	sed -n '/^    # kustomization.yaml/,/^$/s/^    //p' "$K/README.md" | sed "s|path/to/deploy/kubernetes/base|base|" >"$T/own/kustomization.yaml"
+	cp -r "$K/base" "$T/own/base"
+	check "a directory of one's own changes image and configuration" eval 'kubectl kustomize "$T/own" >"$T/own.yaml" &&
+		grep -qF "image: registry.mine/ncclinsp:0.1.0" "$T/own.yaml" && grep -qF "0.0.0.0:9999" "$T/own.yaml" && ! grep -qF 9464\" "$T/own.yaml"'
 else
 	skip "kustomize puts it together" "there is no kubectl"
 fi

@@ -85,9 +85,9 @@ older() {
 	local tree=$T/tree wheel
 	wheel=$(wheel)
 	mmdebstrap --quiet --variant=minbase --include=python3-venv "$1" "$tree" || return
-	mkdir "$tree/build" && cp "$wheel" "$tree/root"
-	chroot "$tree" sh -c "python3 -m venv /venv && /venv/bin/pip install --no-index /root/${wheel##*/} &&
-		mount -t proc proc /proc && { /venv/bin/ncclinsp run -q -- true; /venv/bin/ncclinsp doctor; umount /proc; }" | tee "$T/old"
+	cp "$wheel" "$tree/root"
+	unshare -m env -i PATH=/usr/bin:/bin chroot "$tree" sh -c "python3 -m venv /venv && /venv/bin/pip install --no-index /root/${wheel##*/} &&
+		mount -t proc proc /proc && mount -t tmpfs tmpfs /dev/shm && /venv/bin/ncclinsp run -- /venv/bin/ncclinsp doctor" | tee "$T/old"
 	grep -q '^ok  *flow' "$T/old"
 }
 if [ -n "${LONG-}" ]; then
