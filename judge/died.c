@@ -143,16 +143,19 @@ static const char *signal_name(int32_t signal)
 {
 	static const char *const names[] = {
 #define ABBREV(name) [SIG##name] = #name
-		ABBREV(HUP), ABBREV(INT), ABBREV(QUIT), ABBREV(ILL), ABBREV(TRAP), ABBREV(ABRT),
-		ABBREV(BUS), ABBREV(FPE), ABBREV(KILL), ABBREV(USR1), ABBREV(SEGV), ABBREV(USR2),
-		ABBREV(PIPE), ABBREV(ALRM), ABBREV(TERM), ABBREV(STKFLT), ABBREV(CHLD), ABBREV(CONT),
-		ABBREV(STOP), ABBREV(TSTP), ABBREV(TTIN), ABBREV(TTOU), ABBREV(URG), ABBREV(XCPU),
-		ABBREV(XFSZ), ABBREV(VTALRM), ABBREV(PROF), ABBREV(WINCH), ABBREV(POLL), ABBREV(PWR),
+		ABBREV(HUP), ABBREV(INT), ABBREV(QUIT), ABBREV(ILL), ABBREV(TRAP),
+		ABBREV(ABRT), ABBREV(BUS), ABBREV(FPE), ABBREV(KILL), ABBREV(USR1),
+		ABBREV(SEGV), ABBREV(USR2), ABBREV(PIPE), ABBREV(ALRM), ABBREV(TERM),
+		ABBREV(STKFLT), ABBREV(CHLD), ABBREV(CONT), ABBREV(STOP), ABBREV(TSTP),
+		ABBREV(TTIN), ABBREV(TTOU), ABBREV(URG), ABBREV(XCPU), ABBREV(XFSZ),
+		ABBREV(VTALRM), ABBREV(PROF), ABBREV(WINCH), ABBREV(POLL), ABBREV(PWR),
 		ABBREV(SYS),
 #undef ABBREV
 	};
 
-	return signal > 0 && (size_t)signal < ARRAY_LEN(names) && names[signal] ? names[signal] : "?";
+	if (signal <= 0 || (size_t)signal >= ARRAY_LEN(names) || !names[signal])
+		return "?";
+	return names[signal];
 }
 
 static void death_add_signal(struct phrase *text, const struct death *d)

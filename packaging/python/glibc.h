@@ -3,8 +3,8 @@
 #define PACKAGING_PYTHON_GLIBC_H
 
 /*
- * Read before each source where the wheel is made for older systems: of these functions the C library
- * has a second version from 2.29 on, which only differs in who sets errno.  The first one will do.
+ * Read before each source where the wheel is made for older systems.  The C library has a second
+ * version of these functions from 2.29 on, which only differs in who sets errno: the first will do.
  */
 #if defined(__x86_64__)
 #define FIRST_LIBM "GLIBC_2.2.5"

@@ -8,7 +8,8 @@ class Ncclinsp(MakefilePackage):
     """Always-on inspector for NCCL: a profiler plugin in the jobs, a daemon that reads what it
     writes from outside, and a command line that says which rank is late and what hangs."""
 
-    # Not tried with a real Spack yet (docs/operations.md).  Built from a checkout: `spack dev-build ncclinsp@main`, in the root of the tree.
+    # Not tried with a real Spack yet (docs/operations.md).  Built from a checkout:
+    # `spack dev-build ncclinsp@main`, in the root of the tree.
     version("main")
 
     license("Apache-2.0")
