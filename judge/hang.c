@@ -652,15 +652,17 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 	}
 }
 
-/* A transfer to a rank that is not seen hangs in the network, or that rank is gone. */
+/*
+ * A transfer hangs in the network, or a rank that is not seen is gone: progress threads of other ranks
+ * end with the connection to it, in the middle of what they send to each other.
+ */
 bool hang_lies_afar(const struct hang_case *c)
 {
 	const struct hang_verdict *v = &c->verdict;
 	const struct hang_comm *comm = &c->hang->comms[v->comm];
 
-	if (v->verdict == VERDICT_LINK)
-		return v->peer != UNKNOWN_I32 && !rank_of(comm, v->peer);
-	return v->verdict == VERDICT_UNKNOWN && !v->may_wait && goes_elsewhere(comm);
+	return (v->verdict == VERDICT_LINK || (v->verdict == VERDICT_UNKNOWN && !v->may_wait)) &&
+	       goes_elsewhere(comm);
 }
 
 void hang_hear(struct hang_case *c)
@@ -668,7 +670,8 @@ void hang_hear(struct hang_case *c)
 	struct hang_verdict *v = &c->verdict;
 
 	if (!c->afar || !afar_names(c->afar) || !hang_lies_afar(c) ||
-	    (v->verdict == VERDICT_LINK && !afar_rank_of(c->afar, v->peer)))
+	    (v->verdict == VERDICT_LINK && c->afar->state != AFAR_SILENT &&
+	     !afar_rank_of(c->afar, v->peer)))
 		return;
 	v->verdict = c->afar->state == AFAR_SILENT ? VERDICT_NO_ANSWER : VERDICT_NOT_JOINED;
 	v->heard = true;

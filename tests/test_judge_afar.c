@@ -195,18 +195,26 @@ START_TEST(a_cause_that_is_seen_here_is_not_overruled)
 }
 END_TEST
 
-START_TEST(the_network_to_a_rank_is_to_blame_unless_that_rank_gives_no_answer)
+/* A rank that is gone ends the threads of those that it is connected with, wherever they are. */
+START_TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer)
 {
-	struct hang_verdict link = { .verdict = VERDICT_LINK, .peer = 3, .nranks = 1 };
-	struct hang_case c = case_of(link);
+	const struct hang_verdict afar = { .verdict = VERDICT_LINK, .peer = 3, .nranks = 1 };
+	const struct hang_verdict here = { .verdict = VERDICT_LINK, .peer = 1, .nranks = 1 };
+	struct hang_case c = case_of(afar);
 
-	lose(2, true);
-	expect(AFAR_SILENT, 1, 2);
+	rows[2].calls = 5;
+	expect(AFAR_ABSENT, 1, 2);
 	hang_hear(&c);
 	ck_assert_int_eq(c.verdict.verdict, VERDICT_LINK);
-	lose(3, true);
-	expect(AFAR_SILENT, 2, 2);
-	expect_said(&c, VERDICT_NO_ANSWER, "ranks 2-3");
+	lose(2, true);
+	expect(AFAR_SILENT, 1, 2);
+	expect_said(&c, VERDICT_NO_ANSWER, "rank 2 ");
+	c = case_of(here);
+	expect_said(&c, VERDICT_NO_ANSWER, "rank 2 ");
+	c = case_of(here);
+	comm.nranks = 2;	/* no rank is elsewhere */
+	hang_hear(&c);
+	ck_assert_int_eq(c.verdict.verdict, VERDICT_LINK);
 }
 END_TEST
 
@@ -231,7 +239,7 @@ int main(void)
 		FX_TEST(a_rank_without_an_answer_is_named_with_its_node),
 		FX_TEST(a_rank_that_has_not_come_is_named_with_its_calls),
 		FX_TEST(a_cause_that_is_seen_here_is_not_overruled),
-		FX_TEST(the_network_to_a_rank_is_to_blame_unless_that_rank_gives_no_answer),
+		FX_TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer),
 		FX_TEST(an_answer_that_names_nobody_is_told_and_changes_nothing),
 	};
 
