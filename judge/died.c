@@ -9,6 +9,7 @@
 
 #include "util/list.h"
 #include "util/phrase.h"
+#include "util/text.h"
 
 #define TOGETHER_NS	UINT64_C(30000000000)	/* deaths that have one cause */
 #define SKEW_NS		UINT64_C(2000000000)	/* clocks of two hosts may differ by so much */
@@ -109,6 +110,25 @@ static void death_add_sender(struct phrase *text, const struct death *d, const c
 			   "program's log", name, d->sender, d->sender_command);
 }
 
+/* "1 process of its cgroup (/sys/fs/cgroup/pod1, limit 64GiB)", or of its node */
+static void death_add_killed(struct phrase *text, const struct death *d)
+{
+	uint64_t n = d->memory_cgroup ? d->memory_kills : d->oom_kills;
+	char limit[TEXT_MAX];
+
+	phrase_add(text, "%" PRIu64 " process%s of ", n, n == 1 ? "" : "es");
+	if (!d->memory_cgroup) {
+		phrase_add(text, "this node");
+		return;
+	}
+	phrase_add(text, "its cgroup (%s", d->memory_cgroup);
+	if (d->memory_limit_bytes != UNKNOWN_U64) {
+		text_bytes(limit, sizeof(limit), d->memory_limit_bytes);
+		phrase_add(text, ", limit %s", limit);
+	}
+	phrase_add(text, ")");
+}
+
 static void death_add_kill(struct phrase *text, const struct death *d)
 {
 	if (d->for_memory)
@@ -119,16 +139,17 @@ static void death_add_kill(struct phrase *text, const struct death *d)
 	else if (died_has_sender(d))
 		phrase_add(text, "It was killed by SIGKILL from pid %" PRId32 " (%s): see that "
 			   "program's log", d->sender, d->sender_command);
-	else if (death_may_be_of_memory(d))
-		phrase_add(text, "It was killed (SIGKILL), and the kernel killed %" PRIu64
-			   " process%s of this node at that time because memory ran out: in all "
-			   "likelihood this one. See dmesg for \"out of memory\"; give it more "
-			   "memory, or its cgroup a higher limit",
-			   d->oom_kills, d->oom_kills == 1 ? "" : "es");
-	else
+	else if (death_may_be_of_memory(d)) {
+		phrase_add(text, "It was killed (SIGKILL), and the kernel killed ");
+		death_add_killed(text, d);
+		phrase_add(text, " at that time because memory ran out: in all likelihood this "
+			   "one. See dmesg for \"out of memory\"; give it more memory, or its "
+			   "cgroup a higher limit");
+	} else {
 		phrase_add(text, "It was killed (SIGKILL)%s: by a launcher, a scheduler, the end "
 			   "of its container or a person. See their logs",
 			   d->oom_kills ? "" : ", not by the kernel for lack of memory");
+	}
 }
 
 /* Signals that a program's own error makes. */
@@ -191,6 +212,17 @@ static void death_add_exit(struct phrase *text, const struct death *d)
 			   "communicators: it left by _exit() or with an operation in flight");
 }
 
+static void death_add_guess(struct phrase *text, const struct death *d)
+{
+	phrase_add(text, "It did not end by itself: a signal, the kernel's out-of-memory killer");
+	if (death_may_be_of_memory(d)) {
+		phrase_add(text, " (which killed ");
+		death_add_killed(text, d);
+		phrase_add(text, " at that time)");
+	}
+	phrase_add(text, " or a crash. See its own log, and dmesg for \"Out of memory\" and Xid");
+}
+
 static void death_add_cause(struct phrase *text, const struct death *d)
 {
 	phrase_add(text, ". ");
@@ -203,10 +235,7 @@ static void death_add_cause(struct phrase *text, const struct death *d)
 	else if (died_exit_code(d) != UNKNOWN_I32)
 		death_add_exit(text, d);
 	else
-		phrase_add(text, "It did not end by itself: a signal, the kernel's out-of-memory "
-			   "killer%s or a crash. See its own log, and dmesg for \"Out of memory\" "
-			   "and Xid", death_may_be_of_memory(d) ?
-				      " (which killed somebody here at that time)" : "");
+		death_add_guess(text, d);
 	phrase_add(text, ".");
 }
 

@@ -66,17 +66,20 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 	phrase_add(text, ".");
 }
 
-#define LEAST_WAIT	0.05	/* part of the time without a CPU that is worth a word ... */
-#define LEAST_OF_COST	3	/* waits beside what the rank costs: one in so many explains it */
 #define MOSTLY		0.5
 #define LEAST_TAKEN	0.3	/* part of the wait that one process had */
+
+/* The part of the time that it costs. */
+static double late_cost(const struct late_case *c)
+{
+	return c->wall_ns ? (double)c->blame_ns / (double)c->wall_ns : 0;
+}
 
 static bool caller_waits(const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
 
-	return t && t->waited >= LEAST_WAIT &&
-	       t->waited * (double)c->wall_ns * LEAST_OF_COST >= (double)c->blame_ns;
+	return t && resources_explain(t->waited, late_cost(c));
 }
 
 static void say_caller_waits(struct phrase *text, const struct late_case *c)
@@ -93,27 +96,47 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 		   "limit.", t->tid);
 }
 
+/* The node does not give its process what it needs.  False, and nothing is said: not that. */
+static bool late_say_lack(struct phrase *text, const struct late_case *c)
+{
+	const struct resources *r = c->resources;
+	double cost = late_cost(c);
+	bool throttled = r && resources_explain(r->throttled, cost);
+
+	if (!throttled && caller_waits(c)) {
+		say_caller_waits(text, c);
+		return true;
+	}
+	if (!throttled && !(r && resources_explain(resources_memory_stalled(r), cost)))
+		return false;
+	phrase_add(text, " The reason lies in its node: ");
+	(throttled ? resources_say_throttled : resources_say_memory)(text, r);
+	phrase_add(text, ".");
+	return true;
+}
+
 static void say_caller_works(struct phrase *text, const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
 	double sleeps = fmax(1 - t->ran - t->waited, 0);
 
-	if (sleeps >= MOSTLY)
+	if (sleeps >= MOSTLY) {
 		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
-			   "time: it waits for input, a lock or a device", t->tid, 100 * sleeps);
-	else
+			   "time: ", t->tid, 100 * sleeps);
+		if (!c->resources || !resources_say_sleep(text, c->resources, sleeps))
+			phrase_add(text, "it waits for input, a lock or a device");
+	} else {
 		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the "
 			   "time: it computes, or spins until something is done", t->tid,
 			   100 * t->ran);
+	}
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
 }
 
 static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
-	if (caller_waits(c)) {
-		say_caller_waits(text, c);
+	if (late_say_lack(text, c))
 		return;
-	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->who.pid);
 }
@@ -128,14 +151,13 @@ static void why_add_gpu(struct phrase *text, const struct late_case *c)
 
 static void why_add_host(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, " Its GPU starts at once when the call comes, which comes late%s",
-		   c->caller ? "." : ":");
-	if (caller_waits(c))
-		say_caller_waits(text, c);
-	else if (c->caller)
+	phrase_add(text, " Its GPU starts at once when the call comes, which comes late.");
+	if (late_say_lack(text, c))
+		return;
+	if (c->caller)
 		say_caller_works(text, c);
 	else
-		phrase_add(text, " see the process's input pipeline and its CPU (py-spy dump -p "
+		phrase_add(text, " See the process's input pipeline and its CPU (py-spy dump -p "
 			   "%d).", (int)c->who.pid);
 }
 
@@ -173,6 +195,11 @@ static void late_add_why(struct phrase *text, const struct late_case *c)
 		why_add_slow_gpu(text, c);
 	else
 		add_why[c->why](text, c);
+	if (c->resources && c->resources->apart && c->why != LATE_WHY_GPU) {
+		phrase_add(text, " Its calling thread ");
+		placement_say(text, &c->resources->placement);
+		phrase_add(text, ": bind it there (numactl, srun --cpu-bind).");
+	}
 }
 
 static void say_stage(struct phrase *text, const struct late_case *c)

@@ -19,6 +19,7 @@
 
 #include "judge/delay.h"
 #include "judge/nic.h"
+#include "judge/resources.h"
 #include "judge/whom.h"
 #include "util/list.h"
 #include "util/unknown.h"

@@ -27,7 +27,7 @@ static const double begin_wait = 0.1, go_on_wait = 0.05;
 /* Part of its wait for which one process had its CPU: less is many's doing. */
 static const double least_taken = 0.2;
 
-/* Part of the periods in which the cgroup's quota was used up: fewer explain nothing. */
+/* Part of the time for which its cgroup was throttled: less explains nothing. */
 static const double least_throttled = 0.02;
 
 /* ---- counting --------------------------------------------------------------- */
@@ -172,10 +172,7 @@ static bool row_waits_for_cpu(const struct starved_row *row)
 	return row->grade != STARVED_AWAY || row->cpu_share >= row_share(row) / 2;
 }
 
-/*
- * A group that has used up its quota runs nothing for the rest of the period: a period at most
- * for each, so that so many explain half of the absence, or more.
- */
+/* A group that has used up its quota runs nothing for the rest of the period: half of the absence. */
 static bool row_is_throttled(const struct starved_row *row)
 {
 	return row->throttled >= least_throttled && row->throttled >= row_share(row) / 2;
@@ -193,11 +190,13 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 	bool taken = cpu_share >= 0 && c->taker && c->taker_share >= least_taken;
 	bool most = c->count.starved > 1 && 2 * c->count.starved > c->count.all;
 
-	if (c->cgroup && row_is_throttled(c->row)) {
-		phrase_add(text, "its cgroup may use %.3g CPUs, and had used them up in %.0f %% of "
-			   "the periods, in which nothing of it ran till the next: raise the limit "
-			   "(%s), or start fewer threads in it", c->cpu_limit,
-			   100 * c->row->throttled, c->cgroup);
+	if (c->resources && row_is_throttled(c->row)) {
+		resources_say_throttled(text, c->resources);
+		return;
+	}
+	if (c->resources && !row_waits_for_cpu(c->row) &&
+	    resources_explain(resources_memory_stalled(c->resources), row_share(c->row))) {
+		resources_say_memory(text, c->resources);
 		return;
 	}
 	if (cpu_share >= 0 && !row_waits_for_cpu(c->row)) {

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "judge/resources.h"
 #include "judge/whom.h"
 #include "util/unknown.h"
 
@@ -57,7 +58,7 @@ struct starved_row {
 	struct starved_sum sum;	/* zero: it has no network */
 	uint64_t window_ns;	/* the time that it is of */
 	double cpu_share;	/* part of its time that it waited for a CPU; < 0: not known */
-	double throttled;	/* part of its cgroup's periods that used up the quota; < 0: none */
+	double throttled;	/* part of the time that its cgroup's limit took; < 0: none */
 	enum starved_grade grade;	/* set by starved_rate() */
 };
 
@@ -89,8 +90,7 @@ struct starved_case {
 	int32_t taker;		/* process that had its CPU meanwhile for longest; 0: not known */
 	const char *taker_command;
 	double taker_share;	/* part of that time; < 0: not known */
-	const char *cgroup;	/* the group with the tightest limit of CPUs; NULL: none */
-	double cpu_limit;	/* the limit, in CPUs */
+	const struct resources *resources;	/* of its process; NULL: nothing is known */
 };
 
 void starved_say(const struct starved_case *c, char *text, size_t size);

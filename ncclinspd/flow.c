@@ -15,6 +15,7 @@
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/ending.h"
+#include "ncclinspd/findings/resources.h"
 #include "reader/follow.h"
 #include "reader/read/life.h"
 #include "shmring/clock.h"
@@ -108,21 +109,25 @@ void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 	transferlog_add(d->transferlog, t, d->links);
 }
 
-static void process_open_ending(struct process *p)
+/* What the kernel tells of the process. */
+static void process_open_kernel(struct process *p)
 {
 	const struct segment *seg = process_segment(p);
 
 	p->pidfd = p->state == PROCESS_LIVE ? ending_open(LIFE_PROC, seg->host_pid,
 							  seg->start_time) : -1;
 	p->has_pidfd = p->pidfd >= 0;
+	if (p->state == PROCESS_LIVE && p->proven)
+		p->resources = resources_new(&resources_roots, seg->host_pid, seg->start_time);
 }
 
-/* What the kernel tells of the process. */
 static void process_close_kernel(struct process *p)
 {
 	cpuwait_free(p->cpuwait);
 	cpuwait_free(p->calling);
 	p->cpuwait = p->calling = NULL;
+	resources_free(p->resources);
+	p->resources = NULL;
 	if (p->has_pidfd)
 		close(p->pidfd);
 	p->has_pidfd = false;
@@ -133,7 +138,7 @@ void flow_appeared(void *arg, struct process *p, uint64_t now_ns)
 	struct daemon *d = arg;
 	int r = reconstruct_attach(d->reconstruct, p);
 
-	process_open_ending(p);
+	process_open_kernel(p);
 	marks_appeared(d->marks, p);
 	if (r < 0)
 		log_say(LOG_WARN, "operations of pid=%d cannot be followed error=\"%s\"",

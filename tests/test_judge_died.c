@@ -85,13 +85,16 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 	static const struct {
 		int32_t status;
 		uint64_t oom_kills;
-		const char *words;
+		const char *words, *cgroup;
 	} cases[] = {
 		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher" },
 		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher" },
 		{ 9, 1, "the kernel killed 1 process of this node at that time because memory ran "
 			"out: in all likelihood this one" },
 		{ 9, 2, "killed 2 processes of" },
+		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time", "/pod1" },
+		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)", "/pod1" },
+		{ 9, 0, "not by the kernel for lack", "/pod1" },	/* that was long ago */
 		{ 15, 1, "Somebody ended it by SIGTERM: a launcher" },
 		{ 11, 1, "It crashed (SIGSEGV): see" },
 		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see" },
@@ -100,11 +103,15 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 		{ 0, 0, "with exit code 0, without an end of its communicators" },
 		{ UNKNOWN_I32, 0, "It did not end by itself: a signal, the kernel's out-of-memory "
 				  "killer or a crash." },
-		{ UNKNOWN_I32, 3, "killer (which killed somebody here at that time) or a crash." },
+		{ UNKNOWN_I32, 3, "killer (which killed 3 processes of this node at "
+		  "that time) or a crash." },
 	};
 
 	deaths[0].status = cases[_i].status;
 	deaths[0].oom_kills = cases[_i].oom_kills;
+	deaths[0].memory_cgroup = cases[_i].cgroup;
+	deaths[0].memory_kills = 1;
+	deaths[0].memory_limit_bytes = 1 << 30;
 	deaths[1].status = 11;		/* the first one's counts */
 	died_say(list, 2, text, sizeof(text));
 	ck_assert_msg(strstr(text, cases[_i].words), "%s", text);
@@ -304,7 +311,7 @@ int main(void)
 		FX_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause),
 		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
 		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
-		FX_LOOP(cause_of_a_death_is_told_where_the_kernel_tells_it, 0, 12),
+		FX_LOOP(cause_of_a_death_is_told_where_the_kernel_tells_it, 0, 15),
 		FX_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came),
 		FX_LOOP(sender_of_the_signal_is_named_where_it_is_known, 0, 13),
 		FX_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ),

@@ -223,6 +223,62 @@ START_TEST(a_late_call_is_explained_by_what_its_thread_does)
 }
 END_TEST
 
+static const struct {
+	enum late_why why;
+	struct late_caller caller;
+	struct resources resources;
+	const char *said, *unsaid;
+} lacks[] = {
+	/* the limit goes before a process that had the CPU */
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
+	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.41,
+	    .throttled_periods = 0.6 },
+	  "its node: its cgroup (/pod1) was throttled for 41 % of the time: it may use 4 CPUs, and had "
+	  "used them up in 60 % of the periods.", "stress" },
+	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
+	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.04 },
+	  "for pid 99 (stress)", "throttled" },
+	/* a third of what it costs */
+	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_stalled = -1, .node_memory_stalled = 0.11 },
+	  "processes of this node waited for memory for 11 % of the time: the node is short of it",
+	  "nvidia-smi" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_stalled = -1, .node_memory_stalled = 0.09 }, "nvidia-smi", "memory" },
+	/* a group that is full of files waits for nothing */
+	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_cgroup = "/pod1", .memory_bytes = 1024,
+	    .memory_limit_bytes = 1024, .memory_stalled = 0, .node_memory_stalled = 0.5 },
+	  "it waits for input, a lock or a device", "memory" },
+	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .io_stalled = 0.5 },
+	  "sleeps for 79 % of the time: its cgroup waited for disks for 50 % of the time (py-spy", "lock" },
+	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .io_stalled = 0.2, .major_faults = 132 },
+	  "time: 132 pages a second that it touched had to be read from a disk", "waited for disks" },
+	{ LATE_WHY_HOST, { 12, 0.97, 0.01, 0, NULL, -1 },
+	  { .apart = true, .placement = { "32-63", "1", "0", false } },
+	  "Its calling thread may run on CPUs 32-63 only, which are at NUMA node 1, and its GPU is at "
+	  "node 0: bind it there", "cgroup" },
+	{ LATE_WHY_GPU, { 12, 0.97, 0.01, 0, NULL, -1 },
+	  { .throttled = 0.5, .apart = true }, "its GPU is still busy", "may run" },
+};
+
+START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
+{
+	struct late_case c = {
+		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
+		.seen = 4, .who.pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100,
+		.last = 90, .times = 100, .late_ns = MS, .blame_ns = 300 * MS,
+		.why = lacks[_i].why, .caller = &lacks[_i].caller, .resources = &lacks[_i].resources,
+	};
+	char text[1024];
+
+	late_say(&c, text, sizeof(text));
+	ck_assert_msg(strstr(text, lacks[_i].said) && !strstr(text, lacks[_i].unsaid), "%s", text);
+}
+END_TEST
+
 START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 {
 	struct gpu_cause gpu = { .gpu = gpu_unknown("0000:3b:00.0"), .since = "12:03:10",
@@ -255,6 +311,8 @@ int main(void)
 		FX_TEST(shares_are_the_waiting_that_happened),
 		FX_TEST(the_next_step_suits_the_cause),
 		FX_LOOP(a_late_call_is_explained_by_what_its_thread_does, 0, FX_COUNT(callers)),
+		FX_LOOP(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough, 0,
+			FX_COUNT(lacks)),
 		FX_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence),
 		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};

@@ -114,10 +114,12 @@ START_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
 }
 END_TEST
 
-/* Enough of the periods to explain half of its absence. */
+/* Enough of the time to explain half of its absence. */
 START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 {
-	struct starved_case c = { .row = &rows[0], .cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
+	const struct resources r = { .cpu_cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
+				     .throttled = 0.11, .throttled_periods = 0.2 };
+	struct starved_case c = { .row = &rows[0], .resources = &r,
 				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
 
 	row_fill(&rows[0], 40);		/* away for a fifth of the time */
@@ -125,15 +127,36 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	rows[0].throttled = 0.11;
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "; its cgroup may use 2 CPUs, and had used them up in "
-				     "11 % of the periods, in which nothing of it ran till the "
-				     "next: raise the limit (/sys/fs/cgroup/pod1), or start"));
+	ck_assert_ptr_nonnull(strstr(text, "; its cgroup (/sys/fs/cgroup/pod1) was throttled for 11 % "
+				     "of the time: it may use 2 CPUs, and had used them up in 20 % "
+				     "of the periods. Raise that limit (cpu.max; "));
 	ck_assert_ptr_null(strstr(text, "it did not itself wait"));
 	rows[0].throttled = 0.09;
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
 	rows[0].throttled = 0.11;
-	c.cgroup = NULL;
+	c.resources = NULL;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+}
+END_TEST
+
+START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
+{
+	struct resources r = { .throttled = -1, .memory_cgroup = "/pod1", .memory_bytes = 1023 << 20,
+			       .memory_limit_bytes = 1 << 30, .limit_hits = 7, .memory_stalled = 0.3,
+			       .swapped_bytes = UNKNOWN_U64 };
+	struct starved_case c = { .row = &rows[0], .resources = &r,
+				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
+
+	row_fill(&rows[0], 40);		/* away for a fifth of the time */
+	rows[0].cpu_share = 0.01;
+	rows[0].throttled = -1;
+	starved_rate(rows, ROWS, &c.count);
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; its cgroup waited for memory for 30 % of the time: "
+				     "1023MiB of 1GiB are used in /pod1. Raise that limit"));
+	r.memory_stalled = 0.06;	/* less than a third of it */
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
 }
@@ -172,6 +195,7 @@ int main(void)
 		FX_TEST(one_absence_is_one_however_many_kernels_begin_in_it),
 		FX_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched),
 		FX_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up),
+		FX_TEST(want_of_memory_is_the_cause_where_a_thread_slept),
 		FX_TEST(process_that_had_the_cpu_meanwhile_is_named),
 		FX_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted),
 	};

@@ -5,8 +5,11 @@
  */
 #include "util/procstat.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "util/unknown.h"
 
 uint64_t procstat_start_time(const char *text, char *state)
 {
@@ -17,4 +20,34 @@ uint64_t procstat_start_time(const char *text, char *state)
 			  " %*d %*d %*d %*d %*d %*d %llu", state, &start) != 2)
 		return 0;
 	return start;
+}
+
+uint64_t procstat_major_faults(const char *text)
+{
+	const char *at = strrchr(text, ')');
+	uint64_t faults;
+
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %" SCNu64, &faults) != 1)
+		return UNKNOWN_U64;
+	return faults;
+}
+
+const char *procstat_find(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (text && strncmp(text, name, n)) {
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	return text ? text + n + strspn(text + n, " \t") : NULL;
+}
+
+uint64_t procstat_number(const char *text, const char *name)
+{
+	const char *at = procstat_find(text, name);
+	uint64_t number;
+
+	return at && *at >= '0' && *at <= '9' && sscanf(at, "%" SCNu64, &number) == 1 ?
+	       number : UNKNOWN_U64;
 }

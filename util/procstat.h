@@ -2,7 +2,7 @@
 #ifndef UTIL_PROCSTAT_H
 #define UTIL_PROCSTAT_H
 
-/* Fields of /proc/PID/stat; see proc_pid_stat(5). */
+/* Fields of /proc/PID/stat (see proc_pid_stat(5)), and of files that have a name in each line. */
 
 #include <stdint.h>
 
@@ -11,5 +11,14 @@
  * ...); 0: `text` is no such line.
  */
 uint64_t procstat_start_time(const char *text, char *state);
+
+/* Its major faults so far, or those of a thread; UNKNOWN_U64. */
+uint64_t procstat_major_faults(const char *text);
+
+/* What follows that name at the begin of a line, without blanks; NULL: there is no such line. */
+const char *procstat_find(const char *text, const char *name);
+
+/* The number there; UNKNOWN_U64. */
+uint64_t procstat_number(const char *text, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/ending.h"
 #include "ncclinspd/findings/probelink.h"
+#include "ncclinspd/findings/resources.h"
 #include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
 #include "reader/read/life.h"
@@ -37,6 +39,7 @@ struct died_process {
 	char comm_name[97];
 	char command[64];
 	char pci_bus_id[32];
+	char *memory_cgroup;	/* owned; NULL: none */
 	struct probelink_end end;	/* what the probe has seen of it; zero: nothing */
 };
 
@@ -109,6 +112,13 @@ static void process_close_ending(struct died_process *d)
 	d->has_pidfd = false;
 }
 
+static void process_drop(struct died_process *d)
+{
+	process_close_ending(d);
+	free(d->memory_cgroup);
+	d->memory_cgroup = NULL;
+}
+
 /* True: the kernel tells more than it did. */
 static bool process_read_ending(struct died_process *d)
 {
@@ -132,6 +142,17 @@ static bool process_ask_probe(const struct diagnose *dg, struct died_process *d)
 	d->row.for_memory = end->for_memory;
 	d->row.cgroup = d->end.cgroup;
 	return true;
+}
+
+/* Its groups go when it has gone. */
+static void process_keep_kills(struct died_process *d, const struct process *p)
+{
+	struct resources_kills kills = resources_kills(p->resources);
+
+	d->memory_cgroup = kills.cgroup ? strdup(kills.cgroup) : NULL;
+	d->row.memory_cgroup = d->memory_cgroup;
+	d->row.memory_kills = kills.kills;
+	d->row.memory_limit_bytes = kills.limit_bytes;
 }
 
 static void process_keep_ending(struct died_process *d, const struct process *p)
@@ -168,7 +189,7 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 	}
 	reconstruct_open(diagnose_source(dg)->reconstruct, p, died_take_oldest, &oldest);
 	d = &died->processes[died->count % ARRAY_LEN(died->processes)];
-	process_close_ending(d);
+	process_drop(d);
 	*d = (struct died_process){ .key = died_key(died, &row), .process_id = p->id, .row = row };
 	died->count++;
 	memcpy(d->command, p->command, sizeof(d->command));
@@ -179,6 +200,7 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 		d->row.who.pci_bus_id = strcpy(d->pci_bus_id, row.who.pci_bus_id);
 	d->row.comm_name = d->comm_name;
 	process_keep_ending(d, p);
+	process_keep_kills(d, p);
 	process_find_xid(dg, d, p->ended_ns);
 	process_ask_probe(dg, d);
 	return d;
@@ -293,7 +315,7 @@ static void died_deinit(void *state)
 	struct died *died = state;
 
 	for (uint32_t i = 0; i < ARRAY_LEN(died->processes); i++)
-		process_close_ending(&died->processes[i]);
+		process_drop(&died->processes[i]);
 }
 
 /* A death is news for as long as somebody may look for its cause. */

@@ -11,10 +11,11 @@
 
 #include "judge/starved.h"
 #include "ncclinspd/base/jobs.h"
-#include "ncclinspd/findings/cpulimit.h"
+#include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "reader/read/life.h"
+#include "ncclinspd/findings/resources.h"
+#include "reader/base/job.h"
 #include "tables/keyed.h"
 #include "rows/rows.h"
 
@@ -46,7 +47,6 @@ struct process_sums {
 	struct starved_owner newest;	/* owner of the newest operation, late or not */
 	struct starved_owner last;	/* owner of the last that was too late */
 	struct starved_slice slice[2];
-	struct cpulimit limit;	/* looked at from the first that was too late on */
 };
 
 /* ---- counting --------------------------------------------------------------- */
@@ -208,6 +208,7 @@ static void starved_report(const struct starved_context *s, const struct starved
 		.peer = UNKNOWN_I32,
 		.since_ns = away ? p->since_ns : s->now_ns - worst->window_ns,
 	};
+	struct resources resources;
 	struct cpuwait_sums cpu;
 
 	c.who.rank = owner->rank;
@@ -216,8 +217,8 @@ static void starved_report(const struct starved_context *s, const struct starved
 	c.taker = cpu.taker.pid;
 	c.taker_command = cpu.taker.command;
 	c.taker_share = cpuwait_taker_share(&cpu);
-	c.cgroup = *p->limit.dir ? p->limit.dir : NULL;
-	c.cpu_limit = p->limit.cpus;
+	if (resources_tell(process->resources, s->now_ns, &resources))
+		c.resources = &resources;
 	if (f.has_comm_id)
 		starved_add_others(s, worst, &f);
 	if (owner->comm_name)
@@ -229,11 +230,23 @@ static void starved_report(const struct starved_context *s, const struct starved
 
 /* ---- the detector -------------------------------------------------------------- */
 
+static void starved_look_at_resources(const struct process *p, pid_t tid, uint64_t now_ns,
+				      uint32_t *looks)
+{
+	const struct comm *comm = job_largest_comm(p);
+
+	resources_look(p->resources, tid, comm && comm->has_gpu ? comm->pci_bus_id : "", now_ns,
+		       looks);
+}
+
 static void starved_make_rows(struct starved_context *s)
 {
+	uint32_t looks = RESOURCES_LOOKS;
+
 	for (size_t i = 0; i < s->n; i++) {
 		struct process_sums *p = keyed_find(s->sums, &s->list[i]->id);
 		struct starved_row *row = &s->row[i];
+		struct resources resources;
 		struct cpuwait_sums cpu;
 
 		if (!p)
@@ -243,9 +256,9 @@ static void starved_make_rows(struct starved_context *s)
 			p->since_ns = 0;
 		row->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &cpu);
 		if (starved_is_in_question(row))
-			cpulimit_look(&p->limit, LIFE_PROC, CPULIMIT_ROOT, s->list[i]->pid,
-				      s->now_ns);
-		row->throttled = cpulimit_throttled(&p->limit, s->now_ns);
+			starved_look_at_resources(s->list[i], cpu.tid, s->now_ns, &looks);
+		row->throttled = resources_tell(s->list[i]->resources, s->now_ns, &resources) ?
+				 resources.throttled : -1;
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/findings/resources.h"
 #include "judge/late.h"
 #include "reader/base/job.h"
 #include "rows/rows.h"
@@ -22,6 +23,8 @@ struct straggler_context {
 	struct gpu_cause gpu;
 	struct cpuwait_sums cpu;
 	struct late_caller caller;
+	struct resources resources;
+	uint32_t looks;		/* at resources, that may be made still */
 	const struct process *process;
 	const struct comm *comm;
 	uint64_t now_ns;
@@ -78,7 +81,7 @@ static bool straggler_find_caller(struct straggler_context *s)
 	return true;
 }
 
-/* The case, with what is known of its GPU and its thread. */
+/* The case, with what is known of its GPU, its thread and what its node gives it. */
 static void straggler_add_causes(struct straggler_context *s)
 {
 	s->told = *s->c;
@@ -88,6 +91,10 @@ static void straggler_add_causes(struct straggler_context *s)
 		s->told.said.gpu = &s->gpu;
 	if (straggler_find_caller(s))
 		s->told.said.caller = &s->caller;
+	resources_look(s->process->resources, s->told.said.caller ? s->caller.tid : 0,
+		       s->comm->has_gpu ? s->comm->pci_bus_id : "", s->now_ns, &s->looks);
+	if (resources_tell(s->process->resources, s->now_ns, &s->resources))
+		s->told.said.resources = &s->resources;
 }
 
 /* A process or communicator that has ended is not reported any more. */
@@ -146,7 +153,8 @@ static void straggler_collect(const struct straggler_case *c, void *arg)
 
 static void straggler_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
-	struct straggler_context s = { .dg = dg, .now_ns = now_ns };
+	struct straggler_context s = { .dg = dg, .now_ns = now_ns,
+				       .looks = RESOURCES_LOOKS };
 	struct cases cases;
 
 	(void)state;

@@ -6,6 +6,7 @@
 #include "judge/gpu.h"
 #include "ncclinspd/around/nics.h"
 #include "ncclinspd/around/sensors.h"
+#include "ncclinspd/findings/resources.h"
 #include "ncclinspd/serve/serve_parts.h"
 
 static field_put_fn machine_put_gpus, machine_put_nics, machine_put_xids, machine_put_bus_id;
@@ -22,6 +23,8 @@ void serve_put_sources(const struct rows_writer *w, struct json *j, const void *
 	json_begin(j, '[');
 	for (size_t i = 0; s->source.sensors &&
 			   sensors_source(s->source.sensors, i, s->now_ns, &source); i++)
+		rows_put_object(w, j, machine_source_fields, &source);
+	for (size_t i = 0; resources_source(&resources_roots, i, &source); i++)
 		rows_put_object(w, j, machine_source_fields, &source);
 	json_end(j, ']');
 }

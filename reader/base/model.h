@@ -186,6 +186,7 @@ struct process {
 	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */
 	struct cpuwait *cpuwait;	/* the kernel's word on its progress threads, or NULL */
 	struct cpuwait *calling;	/* ... on those that call NCCL, or NULL */
+	struct resources_watch *resources;	/* what it has of the node, or NULL */
 	bool has_pidfd;
 	int pidfd;		/* the daemon's, to learn how it ended */
 	struct live_slot *last_slots;	/* events in flight when it ended; owned; NULL: alive */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words for what a process lacks of its node, and from where on each is worth them. */
+#include "judge/resources.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "util/numa.h"
+#include "util/text.h"
+
+/* Memory that files take is given back at a limit, so that to be near one is usual: no cause. */
+#define NEAR_LIMIT	0.9
+
+/* A page takes from 0.1 ms (a disk of the node) to 10 ms (one of a network) to come. */
+#define LEAST_FAULTS	10
+
+bool placement_find(const char *cpus, uint64_t nodes, uint64_t device_nodes, bool nic,
+		    struct placement *out)
+{
+	if (!nodes || !device_nodes || (nodes & device_nodes))
+		return false;
+	snprintf(out->cpus, sizeof(out->cpus), "%s", cpus);
+	numa_list(nodes, out->nodes, sizeof(out->nodes));
+	numa_list(device_nodes, out->device_nodes, sizeof(out->device_nodes));
+	out->nic = nic;
+	return true;
+}
+
+void placement_say(struct phrase *text, const struct placement *p)
+{
+	phrase_add(text, "may run on CPUs %s only, which are at NUMA node %s, and %s at node %s",
+		   p->cpus, p->nodes, p->nic ? "this node's network interfaces are" : "its GPU is",
+		   p->device_nodes);
+}
+
+double resources_memory_stalled(const struct resources *r)
+{
+	return r->memory_stalled >= 0 ? r->memory_stalled : r->node_memory_stalled;
+}
+
+void resources_say_throttled(struct phrase *text, const struct resources *r)
+{
+	phrase_add(text, "its cgroup (%s) was throttled for %.0f %% of the time: it may use %.3g "
+		   "CPUs, and had used them up in %.0f %% of the periods. Raise that limit "
+		   "(cpu.max; with Kubernetes limits.cpu), or start fewer threads in it",
+		   r->cpu_cgroup, 100 * r->throttled, r->cpu_limit, 100 * r->throttled_periods);
+}
+
+/* A limit that was met meanwhile, or nearly so where the kernel does not count that. */
+static bool resources_meet_limit(const struct resources *r)
+{
+	if (!r->memory_cgroup)
+		return false;
+	return r->limit_hits != UNKNOWN_U64 ? r->limit_hits > 0 :
+	       (double)r->memory_bytes >= NEAR_LIMIT * (double)r->memory_limit_bytes;
+}
+
+void resources_say_memory(struct phrase *text, const struct resources *r)
+{
+	char bytes[TEXT_MAX], limit[TEXT_MAX], swapped[TEXT_MAX];
+
+	phrase_add(text, "%s waited for memory for %.0f %% of the time: ",
+		   r->memory_stalled >= 0 ? "its cgroup" : "processes of this node",
+		   100 * resources_memory_stalled(r));
+	if (resources_meet_limit(r)) {
+		text_bytes(bytes, sizeof(bytes), r->memory_bytes);
+		text_bytes(limit, sizeof(limit), r->memory_limit_bytes);
+		phrase_add(text, "%s of %s are used in %s", bytes, limit, r->memory_cgroup);
+	} else {
+		phrase_add(text, "the node is short of it (free, /proc/pressure/memory)");
+	}
+	if (r->swapped_bytes && r->swapped_bytes != UNKNOWN_U64) {
+		text_bytes(swapped, sizeof(swapped), r->swapped_bytes);
+		phrase_add(text, ", and %s of the process are swapped out", swapped);
+	}
+	phrase_add(text, resources_meet_limit(r) ? ". Raise that limit (memory.max; with "
+		   "Kubernetes limits.memory), or use less" : ". See which processes have it");
+}
+
+bool resources_say_sleep(struct phrase *text, const struct resources *r, double sleeps)
+{
+	double io = r->io_stalled >= 0 ? r->io_stalled : r->node_io_stalled;
+	bool waits = io >= RESOURCES_LEAST && 2 * io >= sleeps;
+
+	if (!waits && r->major_faults < LEAST_FAULTS)
+		return false;
+	if (waits)
+		phrase_add(text, "%s waited for disks for %.0f %% of the time",
+			   r->io_stalled >= 0 ? "its cgroup" : "processes of this node", 100 * io);
+	if (r->major_faults >= LEAST_FAULTS)
+		phrase_add(text, "%s%.0f pages a second that it touched had to be read from a disk "
+			   "(major faults)", waits ? ", and " : "", r->major_faults);
+	return true;
+}

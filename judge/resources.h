@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_RESOURCES_H
+#define JUDGE_RESOURCES_H
+
+/*
+ * What a process lacks of its node: CPU time that the limit of a control group takes, memory, pages
+ * and files that come late, CPUs near its devices.  Which of these explains what a rank costs, and
+ * in which words.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/phrase.h"
+#include "util/unknown.h"
+
+/* CPUs that a thread may run on, and a device that is at none of their NUMA nodes. */
+struct placement {
+	char cpus[64];		/* "32-63"; cut where it is longer */
+	char nodes[24];		/* their nodes: "1" */
+	char device_nodes[24];
+	bool nic;		/* all network interfaces of the node; else its GPU */
+};
+
+/* Nodes are bits, as in numa.h; 0: not known.  Sets *out only where they are apart. */
+bool placement_find(const char *cpus, uint64_t nodes, uint64_t device_nodes, bool nic,
+		    struct placement *out);
+
+/* "may run on CPUs 32-63 only, which are at NUMA node 1, and its GPU is at node 0" */
+void placement_say(struct phrase *text, const struct placement *p);
+
+/* Parts of the last 20 to 40 s are < 0 where they are not known. */
+struct resources {
+	const char *cpu_cgroup;		/* the group with a limit of CPU time that took most, ... */
+	double cpu_limit;		/* ... in CPUs; NULL: there is none */
+	double throttled_periods;	/* the part of the limit's periods in which it was used up */
+	double throttled;		/* the part of the time for which it kept the group waiting */
+	const char *memory_cgroup;	/* the group nearest to its limit of memory; NULL: none */
+	uint64_t memory_bytes, memory_limit_bytes;
+	uint64_t limit_hits;		/* allocations that met that limit; UNKNOWN_U64 */
+	/* the time in which a process of its own group, or of the node, waited for this */
+	double cpu_stalled, memory_stalled, io_stalled;
+	double node_cpu_stalled, node_memory_stalled, node_io_stalled;
+	double major_faults;		/* of the thread, a second: pages that were read from a disk */
+	uint64_t swapped_bytes;		/* of the process; UNKNOWN_U64 */
+	bool apart;
+	struct placement placement;
+};
+
+#define RESOURCES_LEAST	0.05	/* part of the time that is worth a word ... */
+#define RESOURCES_COST	3	/* ... beside what it costs: one in so many explains it */
+
+/* Does it explain a cost, a part of the time as well, that a thing took that part of the time? */
+static inline bool resources_explain(double part, double cost)
+{
+	return part >= RESOURCES_LEAST && part * RESOURCES_COST >= cost;
+}
+
+/* Its group waited for memory, or the whole node did where its group is not known. */
+double resources_memory_stalled(const struct resources *r);
+
+/* "its cgroup (/sys/fs/cgroup/pod1) was throttled for 41 % of the time ...: raise ..." */
+void resources_say_throttled(struct phrase *text, const struct resources *r);
+
+/* "it waited for memory for 12 % of the time: its cgroup ...: give it more" */
+void resources_say_memory(struct phrase *text, const struct resources *r);
+
+/*
+ * What a thread may wait for that sleeps so much of the time: files, pages.  False, and nothing is
+ * said: neither explains that.
+ */
+bool resources_say_sleep(struct phrase *text, const struct resources *r, double sleeps);
+
+#endif

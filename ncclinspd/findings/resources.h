@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_RESOURCES_H
+#define NCCLINSPD_FINDINGS_RESOURCES_H
+
+/*
+ * The resources of the node around one process, for judge/resources.h: the limits of its control
+ * groups, up to the root (cgroup v2, and v1), the kernel's pressure (PSI), major faults and swap, and
+ * the NUMA nodes of its CPUs and GPU.  Only of a process that makes others wait: it costs some
+ * dozens of small files.  What cannot be read is unknown.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "judge/resources.h"
+#include "ncclinspd/around/sensors.h"
+
+#define RESOURCES_LOOKS	4	/* at once in one look of a detector */
+
+struct resources_watch;
+
+/* Where these filesystems are. */
+struct resources_roots {
+	const char *proc, *cgroup, *sys;
+};
+
+extern const struct resources_roots resources_roots;
+
+/*
+ * Watch the process that has that number and began at `start_time` (life.h); it is what the
+ * kernel killed for memory that counts from here on.  NULL: no memory.
+ */
+struct resources_watch *resources_new(const struct resources_roots *roots, pid_t pid,
+				      uint64_t start_time);
+void resources_free(struct resources_watch *w);
+
+/*
+ * Now and then; it reads only every few seconds, and where *looks, which is counted off, has any
+ * left.  `tid` is the thread that matters, as numbered here; `pci_bus_id` "": not known.  `w` may be
+ * NULL here and in what follows.
+ */
+void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
+		    uint32_t *looks);
+
+/* False: it was not looked at of late, or once only.  The texts are those of `w`. */
+bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources *out);
+
+/* The control group of a process in which the kernel has killed for memory. */
+struct resources_kills {
+	const char *cgroup;	/* NULL: none of its groups, or nobody knows */
+	uint64_t kills;		/* since it is watched */
+	uint64_t limit_bytes;	/* UNKNOWN_U64: it has no limit */
+};
+
+struct resources_kills resources_kills(struct resources_watch *w);
+
+/* Where this is known from: source `i`; false: there is none. */
+bool resources_source(const struct resources_roots *roots, size_t i, struct sensors_source *out);
+
+#endif
