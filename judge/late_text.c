@@ -96,23 +96,30 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 		   "limit.", t->tid);
 }
 
-/* The node does not give its process what it needs.  False, and nothing is said: not that. */
-static bool late_say_lack(struct phrase *text, const struct late_case *c)
+static bool late_is_throttled(const struct late_case *c)
 {
-	const struct resources *r = c->resources;
-	double cost = late_cost(c);
-	bool throttled = r && resources_explain(r->throttled, cost);
+	return c->resources && resources_explain(c->resources->throttled, late_cost(c));
+}
+
+/* The node does not give its process what it needs. */
+static bool late_lacks(const struct late_case *c)
+{
+	return late_is_throttled(c) || caller_waits(c) ||
+	       (c->resources && resources_explain(resources_memory_stalled(c->resources),
+						  late_cost(c)));
+}
+
+static void late_say_lack(struct phrase *text, const struct late_case *c)
+{
+	bool throttled = late_is_throttled(c);
 
 	if (!throttled && caller_waits(c)) {
 		say_caller_waits(text, c);
-		return true;
+		return;
 	}
-	if (!throttled && !(r && resources_explain(resources_memory_stalled(r), cost)))
-		return false;
 	phrase_add(text, " The reason lies in its node: ");
-	(throttled ? resources_say_throttled : resources_say_memory)(text, r);
+	(throttled ? resources_say_throttled : resources_say_memory)(text, c->resources);
 	phrase_add(text, ".");
-	return true;
 }
 
 static void say_caller_works(struct phrase *text, const struct late_case *c)
@@ -135,8 +142,10 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 
 static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
-	if (late_say_lack(text, c))
+	if (late_lacks(c)) {
+		late_say_lack(text, c);
 		return;
+	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->who.pid);
 }
@@ -151,13 +160,14 @@ static void why_add_gpu(struct phrase *text, const struct late_case *c)
 
 static void why_add_host(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, " Its GPU starts at once when the call comes, which comes late.");
-	if (late_say_lack(text, c))
-		return;
-	if (c->caller)
+	phrase_add(text, " Its GPU starts at once when the call comes, which comes late%s",
+		   c->caller || late_lacks(c) ? "." : ":");
+	if (late_lacks(c))
+		late_say_lack(text, c);
+	else if (c->caller)
 		say_caller_works(text, c);
 	else
-		phrase_add(text, " See the process's input pipeline and its CPU (py-spy dump -p "
+		phrase_add(text, " see the process's input pipeline and its CPU (py-spy dump -p "
 			   "%d).", (int)c->who.pid);
 }
 

@@ -54,6 +54,7 @@ struct nic_health {
 	char name[48];		/* "mlx5_0 port 1", "eth0" */
 	bool rdma;
 	uint64_t read_ns;	/* when it was read last, CLOCK_MONOTONIC */
+	uint64_t numa_node;	/* UNKNOWN_U64 */
 	bool up;
 	uint64_t down_ns;	/* when it went down, CLOCK_MONOTONIC; 0: it is up, or never was */
 	uint64_t down_real_ns;	/* the same by CLOCK_REALTIME */

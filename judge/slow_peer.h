@@ -91,6 +91,8 @@ struct slow_peer {
 	/* The progress thread at its ends that lacked a CPU for longest. */
 	double away;		/* the part of the time for which it did */
 	int32_t away_rank;	/* its rank; UNKNOWN_I32: neither end's, or not known */
+	bool apart;		/* its progress thread at the slow end may run far from a device */
+	struct placement placement;
 	struct nic_cause nic;	/* an interface of this node that fails; NIC_WELL: none */
 };
 

@@ -93,6 +93,11 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 		phrase_add(&phrase, "; of this node, ");
 		nic_say_cause(&phrase, &p->nic);
 	}
+	if (p->apart) {
+		phrase_add(&phrase, "; the progress thread of %s ",
+			   hot->where == DELAY_RECEIVE_SIDE ? "the receiver" : "the sender");
+		placement_say(&phrase, &p->placement);
+	}
 	if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)

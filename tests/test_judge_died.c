@@ -85,26 +85,27 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 	static const struct {
 		int32_t status;
 		uint64_t oom_kills;
-		const char *words, *cgroup;
+		const char *words;
+		const char *cgroup;
 	} cases[] = {
-		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher" },
-		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher" },
+		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher", NULL },
+		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher", NULL },
 		{ 9, 1, "the kernel killed 1 process of this node at that time because memory ran "
-			"out: in all likelihood this one" },
-		{ 9, 2, "killed 2 processes of" },
+			"out: in all likelihood this one", NULL },
+		{ 9, 2, "killed 2 processes of", NULL },
 		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time", "/pod1" },
 		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)", "/pod1" },
 		{ 9, 0, "not by the kernel for lack", "/pod1" },	/* that was long ago */
-		{ 15, 1, "Somebody ended it by SIGTERM: a launcher" },
-		{ 11, 1, "It crashed (SIGSEGV): see" },
-		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see" },
-		{ 6, 0, "It aborted (SIGABRT): its own log" },
-		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log" },
-		{ 0, 0, "with exit code 0, without an end of its communicators" },
+		{ 15, 1, "Somebody ended it by SIGTERM: a launcher", NULL },
+		{ 11, 1, "It crashed (SIGSEGV): see", NULL },
+		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see", NULL },
+		{ 6, 0, "It aborted (SIGABRT): its own log", NULL },
+		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log", NULL },
+		{ 0, 0, "with exit code 0, without an end of its communicators", NULL },
 		{ UNKNOWN_I32, 0, "It did not end by itself: a signal, the kernel's out-of-memory "
-				  "killer or a crash." },
+				  "killer or a crash.", NULL },
 		{ UNKNOWN_I32, 3, "killer (which killed 3 processes of this node at "
-		  "that time) or a crash." },
+		  "that time) or a crash.", NULL },
 	};
 
 	deaths[0].status = cases[_i].status;

@@ -22,7 +22,7 @@ static const enum line_attr attrs[] = { LINE_GOOD, LINE_WARN, LINE_BAD };
 static void (*const looks[])(struct doctor *doctor) = {
 	doctor_library, doctor_segments, doctor_daemon, doctor_version,
 	doctor_clock, doctor_control, doctor_exporters, doctor_machine,
-	doctor_containers, doctor_jobs, doctor_flow,
+	doctor_containers, doctor_jobs, doctor_place, doctor_flow,
 };
 
 void doctor_say(struct doctor *doctor, const char *check, enum doctor_state state,

@@ -41,6 +41,13 @@ void doctor_machine(struct doctor *doctor);
 /* doctor_jobs.c: who uses NCCL here, and with the plugin or without. */
 void doctor_jobs(struct doctor *doctor);
 
+/* doctor_place.c: may they run near their GPUs? */
+void doctor_place(struct doctor *doctor);
+
+/* `answer` is that of /v1/ranks; `proc` and `sys` are where procfs and sysfs are. */
+void doctor_judge_places(struct doctor *doctor, const json_t *answer, const char *proc,
+			 const char *sys);
+
 /*
  * The processes below `proc` that can be read and use NCCL or the plugin: a new array of
  * {pid, pids (in all namespaces), command, plugin (the variable's value, or null), loaded,

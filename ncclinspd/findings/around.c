@@ -7,6 +7,9 @@
 
 #include "ncclinspd/around/nics.h"
 #include "ncclinspd/around/sensors.h"
+#include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/findings/resources.h"
+#include "util/numa.h"
 
 /* The time of day; 0: not known. */
 static void take_time(uint64_t real_ns, char since[16])
@@ -46,6 +49,27 @@ void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_caus
 
 	if (nic_find_cause(all, n, cause))
 		take_time(cause->nic.down_real_ns, cause->since);
+}
+
+bool around_find_placement(const struct diagnose *dg, const struct process *p, const struct comm *c,
+			   uint64_t now_ns, struct placement *out)
+{
+	struct nics *nics = diagnose_source(dg)->nics;
+	struct nic_health all[NICS_MOST];
+	uint32_t n = nics ? nics_all(nics, now_ns, all) : 0;
+	uint64_t nodes = 0;
+	pid_t tid;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (all[i].numa_node >= NUMA_NODES) {
+			nodes = 0;	/* one may be anywhere */
+			break;
+		}
+		nodes |= UINT64_C(1) << all[i].numa_node;
+	}
+	return cpuwait_threads(p->cpuwait, &tid, 1) &&
+	       resources_place(&resources_roots, p->pid, tid, c->has_gpu ? c->pci_bus_id : "", nodes,
+			       out);
 }
 
 bool around_find_xid(const struct diagnose *dg, const char *pci_bus_id, uint64_t since_ns,

@@ -6,6 +6,7 @@
 
 #include "judge/gpu.h"
 #include "judge/nic.h"
+#include "judge/resources.h"
 #include "judge/xid.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "rows/rows.h"
@@ -20,6 +21,10 @@ extern const struct field placement_fields[];	/* of struct placement */
 
 /* The network interface of this node that fails worst; NIC_WELL: none does, or nobody knows. */
 void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_cause *cause);
+
+/* May its progress thread run far from its GPU, or from each network interface?  Sets *out then. */
+bool around_find_placement(const struct diagnose *dg, const struct process *p, const struct comm *c,
+			   uint64_t now_ns, struct placement *out);
 
 /*
  * The first error of that GPU ("": none) since then that names this process (0: any), or none.

@@ -281,6 +281,7 @@ static bool link_peer_is_here(const struct slow_peer_context *s, const struct sl
 static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_peer *p)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
+	const struct delay_hot *hot = &p->hot;
 	const struct slow_link *l = p->worst;
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
@@ -290,6 +291,10 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 		const struct comm *from = own ? jobs_comm(list[i], l->comm_id, l->rank) : NULL;
 		const struct comm *to = own ? jobs_comm(list[i], l->comm_id, l->peer) : NULL;
 
+		if (hot->where == DELAY_RECEIVE_SIDE ? to : from)
+			p->apart = around_find_placement(s->dg, list[i],
+							 hot->where == DELAY_RECEIVE_SIDE ? to : from,
+							 s->now_ns, &p->placement);
 		if (from)
 			p->from = diagnose_whom(s->dg, list[i], from);
 		if (from && !p->to.pid)

@@ -286,17 +286,38 @@ static void levels_read(struct resources_watch *w, struct resources_sample *now)
 
 /* ---- the thread ------------------------------------------------------------------ */
 
-static void thread_place(struct resources_watch *w, const char *status, const char *pci_bus_id)
+/* `status` is the text of its file. */
+static bool thread_place(const struct resources_roots *roots, const char *status,
+			 const char *pci_bus_id, uint64_t nic_nodes, struct placement *out)
 {
 	const char *list = procstat_find(status, "Cpus_allowed_list:");
 	char cpus[4096];
+	uint64_t nodes;
 
-	w->apart = false;
 	if (!list)
-		return;
+		return false;
 	snprintf(cpus, sizeof(cpus), "%.*s", (int)strcspn(list, "\n"), list);
-	w->apart = placement_find(cpus, numa_of_cpus(w->roots->sys, cpus),
-				  numa_of_pci(w->roots->sys, pci_bus_id), false, &w->placement);
+	nodes = numa_of_cpus(roots->sys, cpus);
+	return placement_find(cpus, nodes, numa_of_pci(roots->sys, pci_bus_id), false, out) ||
+	       placement_find(cpus, nodes, nic_nodes, true, out);
+}
+
+static bool thread_status(const struct resources_roots *roots, pid_t pid, pid_t tid, char *text,
+			  size_t size)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/status", roots->proc, (int)pid, (int)tid);
+	return proc_read(AT_FDCWD, path, text, size);
+}
+
+bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
+		     const char *pci_bus_id, uint64_t nic_nodes, struct placement *out)
+{
+	char text[8192];
+
+	return thread_status(roots, pid, tid, text, sizeof(text)) &&
+	       thread_place(roots, text, pci_bus_id, nic_nodes, out);
 }
 
 static void thread_read(struct resources_watch *w, pid_t tid, const char *pci_bus_id,
@@ -311,12 +332,12 @@ static void thread_read(struct resources_watch *w, pid_t tid, const char *pci_bu
 	if (tid != w->tid)
 		w->older.count[FAULTS] = w->newer.count[FAULTS] = UNKNOWN_U64;
 	w->tid = tid;
-	snprintf(path, sizeof(path), "%s/%d/task/%d/status", w->roots->proc, (int)w->pid, (int)tid);
-	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
+	w->apart = false;
+	if (!thread_status(w->roots, w->pid, tid, text, sizeof(text)))
 		return;
 	kib = procstat_number(text, "VmSwap:");
 	w->swapped_bytes = times(kib, 1024);
-	thread_place(w, text, pci_bus_id);
+	w->apart = thread_place(w->roots, text, pci_bus_id, 0, &w->placement);
 }
 
 /* ---- looking --------------------------------------------------------------------- */

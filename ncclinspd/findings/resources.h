@@ -45,6 +45,13 @@ void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id
 /* False: it was not looked at of late, or once only.  The texts are those of `w`. */
 bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources *out);
 
+/*
+ * May that thread run only on CPUs that are at no node of its GPU, or at none of `nic_nodes` (bits;
+ * 0: not known)?  Sets *out only then.
+ */
+bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
+		     const char *pci_bus_id, uint64_t nic_nodes, struct placement *out);
+
 /* The control group of a process in which the kernel has killed for memory. */
 struct resources_kills {
 	const char *cgroup;	/* NULL: none of its groups, or nobody knows */
