@@ -236,6 +236,54 @@ START_TEST(each_process_is_judged_by_itself)
 }
 END_TEST
 
+static void put_sys(const char *name, const char *text)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "mkdir -p $(dirname %s/sys/%s) && echo %s >%s/sys/%s", top,
+		 name, text, top, name);
+	ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(process_that_may_not_run_near_its_gpu_is_told)
+{
+	struct doctor doctor = { .rows = json_array() };
+	char sys[80];
+	json_t *ranks = json_pack("{s:[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:n} {s:i s:s s:s}]}", "ranks",
+				  "pid", 11, "state", "live", "pci_bus_id", "0000:3b:00.0",
+				  "pid", 12, "state", "live", "pci_bus_id", "0000:3b:00.0",
+				  "pid", 12, "state", "live", "pci_bus_id",
+				  "pid", 12, "state", "died", "pci_bus_id", "0000:3b:00.0");
+	const json_t *row;
+
+	snprintf(sys, sizeof(sys), "%s/sys", top);
+	put_sys("devices/system/node/online", "0-1");
+	put_sys("devices/system/node/node0/cpulist", "0-3");
+	put_sys("devices/system/node/node1/cpulist", "4-7");
+	put_sys("bus/pci/devices/0000:3b:00.0/numa_node", "0");
+	PUT(11, "status", "Cpus_allowed_list:\t3-4\n");
+	PUT(12, "status", "Cpus_allowed_list:\t0\n");
+	doctor_judge_places(&doctor, ranks, proc, sys);
+	row = json_array_get(doctor.rows, 0);
+	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "ok");
+	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
+			 "all 2 ranks may run on CPUs near their GPUs");
+	PUT(12, "status", "Cpus_allowed_list:\t5\n");
+	doctor_judge_places(&doctor, ranks, proc, sys);
+	row = json_array_get(doctor.rows, 1);
+	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "warning");
+	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
+			 "process 12 may run on CPUs 5 only, which are at NUMA node 1, and its GPU is at "
+			 "node 0");
+	PUT(12, "status", "Name:\tx\n");
+	PUT(11, "status", "Cpus_allowed_list:\tx\n");
+	doctor_judge_places(&doctor, ranks, proc, sys);
+	ck_assert_uint_eq(json_array_size(doctor.rows), 2);	/* nothing is known */
+	json_decref(ranks);
+	json_decref(doctor.rows);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -244,6 +292,7 @@ int main(void)
 		FX_TEST(a_container_with_its_own_directory_is_seen),
 		FX_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level),
 		FX_LOOP(each_process_is_judged_by_itself, 0, FX_COUNT(cases)),
+		FX_TEST(process_that_may_not_run_near_its_gpu_is_told),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -47,21 +47,40 @@ api snapshot >"$T/node.json"
 same_as_report() { "$B/ncclinsp" report -o json "$T/node.json" | jq -r '.. | .text? // empty' | grep -q 'It was killed (SIGKILL), not by the kernel'; }
 check "report says the same of the node's file" same_as_report
 
-# Somebody is killed for memory, in a group that has too little of it.
-if [ "$(id -u)" -eq 0 ] && GROUP=/sys/fs/cgroup/memory/ncclinsp-test.$$ && mkdir "$GROUP" 2>/dev/null &&
-	echo 20M >"$GROUP/memory.limit_in_bytes" 2>/dev/null; then
-	before=$(awk '$1 == "oom_kill" { print $2 }' /proc/vmstat)
-	bash -c "echo \$\$ >'$GROUP/cgroup.procs'; exec python3 -c 'x = bytearray(100 << 20)'" 2>/dev/null
-	rmdir "$GROUP"
-	if [ "$(awk '$1 == "oom_kill" { print $2 }' /proc/vmstat)" -gt "$before" ]; then
-		death 5 KILL
-		check "a kill at a time when the kernel killed for memory says so" wait_until 30 told 5 \
-			'.evidence.processes[0].oom_kills > 0 and (.text | test("the kernel killed [0-9]+ process(es)? of this node at that time because memory ran out"))'
+# Somebody is killed for memory, in a group that has too little of it: the job's own, then another.
+M=/sys/fs/cgroup/memory/ncclinsp-test.$$
+[ -d /sys/fs/cgroup/memory ] && limit=memory.limit_in_bytes || { M=/sys/fs/cgroup/ncclinsp-test.$$; limit=memory.max; }
+hog() { bash -c "echo \$\$ >'$M/cgroup.procs'; exec python3 -c 'x = bytearray(300 << 20)'" 2>/dev/null; }
+kills() { awk '$1 == "oom_kill" { print $2 }' /proc/vmstat; }
+OWN="a kill says what the kernel killed for memory in the job's own control group"
+OTHER="a kill at a time when the kernel killed for memory elsewhere says so"
+if [ "$(id -u)" -eq 0 ] && mkdir "$M" 2>/dev/null && echo 200M >"$M/$limit" 2>/dev/null; then
+	before=$(kills)
+	sed s/JOB/5/ "$T/job.scn" >"$T/5.scn"
+	SLURM_JOB_ID=5 bash -c "echo \$\$ >'$M/cgroup.procs'; exec '$B/nccl-sim' --plugin '$PLUGIN' '$T/5.scn'" 2>/dev/null &
+	OWN_PID=$!
+	started+=("$OWN_PID")
+	wait_until 30 api_is processes '.processes | map(select(.job.id == "5" and .state == "live" and .records > 100)) | length == 2'
+	hog
+	if [ "$(kills)" -gt "$before" ]; then
+		pkill -KILL -P "$OWN_PID"
+		check "$OWN" wait_until 30 told 5 '(.evidence.processes[0] | .memory_cgroup == "'"$M"'" and .memory_cgroup_kills == 1 and
+			.memory_limit_bytes == 209715200) and (.text | test("the kernel killed 1 process of its cgroup .'"$M"', limit 200MiB. at that time"))'
+		wait "$OWN_PID" 2>/dev/null
+		hog
+		death 6 KILL
+		check "$OTHER" wait_until 30 told 6 '(.evidence.processes[0] | .oom_kills > 0 and .memory_cgroup == null) and
+			(.text | test("the kernel killed [0-9]+ process(es)? of this node at that time because memory ran out"))'
 	else
-		skip "a kill at a time when the kernel killed for memory says so" "the group's limit killed nobody"
+		kill "$OWN_PID"
+		wait "$OWN_PID" 2>/dev/null
+		skip "$OWN" "the group's limit killed nobody"
+		skip "$OTHER" "the group's limit killed nobody"
 	fi
+	rmdir "$M"
 else
-	rmdir "$GROUP" 2>/dev/null
-	skip "a kill at a time when the kernel killed for memory says so" "no memory group can be made here"
+	rmdir "$M" 2>/dev/null
+	skip "$OWN" "no memory group can be made here"
+	skip "$OTHER" "no memory group can be made here"
 fi
 done_testing
