@@ -33,15 +33,15 @@ void placement_say(struct phrase *text, const struct placement *p);
 struct resources {
 	const char *cpu_cgroup;		/* the group with a limit of CPU time that took most, ... */
 	double cpu_limit;		/* ... in CPUs; NULL: there is none */
-	double throttled_periods;	/* the part of the limit's periods in which it was used up */
-	double throttled;		/* the part of the time for which it kept the group waiting */
+	double throttled_periods;	/* part of the limit's periods in which it was used up */
+	double throttled;		/* part of the time for which the group waited for it */
 	const char *memory_cgroup;	/* the group nearest to its limit of memory; NULL: none */
 	uint64_t memory_bytes, memory_limit_bytes;
 	uint64_t limit_hits;		/* allocations that met that limit; UNKNOWN_U64 */
 	/* the time in which a process of its own group, or of the node, waited for this */
 	double cpu_stalled, memory_stalled, io_stalled;
 	double node_cpu_stalled, node_memory_stalled, node_io_stalled;
-	double major_faults;		/* of the thread, a second: pages that were read from a disk */
+	double major_faults;		/* of the thread, a second: pages read from a disk */
 	uint64_t swapped_bytes;		/* of the process; UNKNOWN_U64 */
 	bool apart;
 	struct placement placement;

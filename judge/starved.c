@@ -172,7 +172,7 @@ static bool row_waits_for_cpu(const struct starved_row *row)
 	return row->grade != STARVED_AWAY || row->cpu_share >= row_share(row) / 2;
 }
 
-/* A group that has used up its quota runs nothing for the rest of the period: half of the absence. */
+/* A throttled group runs nothing until the next period: that explains half of its absence. */
 static bool row_is_throttled(const struct starved_row *row)
 {
 	return row->throttled >= least_throttled && row->throttled >= row_share(row) / 2;

@@ -240,8 +240,8 @@ static void put_sys(const char *name, const char *text)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "mkdir -p $(dirname %s/sys/%s) && echo %s >%s/sys/%s", top,
-		 name, text, top, name);
+	snprintf(command, sizeof(command), "mkdir -p $(dirname %s/sys/%s) && echo %s >%s/sys/%s",
+		 top, name, text, top, name);
 	ck_assert_int_eq(system(command), 0);
 }
 
@@ -249,8 +249,8 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 {
 	struct doctor doctor = { .rows = json_array() };
 	char sys[80];
-	json_t *ranks = json_pack("{s:[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:n} {s:i s:s s:s}]}", "ranks",
-				  "pid", 11, "state", "live", "pci_bus_id", "0000:3b:00.0",
+	json_t *ranks = json_pack("{s:[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:n} {s:i s:s s:s}]}",
+				  "ranks", "pid", 11, "state", "live", "pci_bus_id", "0000:3b:00.0",
 				  "pid", 12, "state", "live", "pci_bus_id", "0000:3b:00.0",
 				  "pid", 12, "state", "live", "pci_bus_id",
 				  "pid", 12, "state", "died", "pci_bus_id", "0000:3b:00.0");
@@ -273,8 +273,8 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 	row = json_array_get(doctor.rows, 1);
 	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "warning");
 	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
-			 "process 12 may run on CPUs 5 only, which are at NUMA node 1, and its GPU is at "
-			 "node 0");
+			 "process 12 may run on CPUs 5 only, which are at NUMA node 1, and its GPU "
+			 "is at node 0");
 	PUT(12, "status", "Name:\tx\n");
 	PUT(11, "status", "Cpus_allowed_list:\tx\n");
 	doctor_judge_places(&doctor, ranks, proc, sys);

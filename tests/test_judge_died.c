@@ -88,13 +88,16 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 		const char *words;
 		const char *cgroup;
 	} cases[] = {
-		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher", NULL },
+		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher",
+		  NULL },
 		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher", NULL },
 		{ 9, 1, "the kernel killed 1 process of this node at that time because memory ran "
 			"out: in all likelihood this one", NULL },
 		{ 9, 2, "killed 2 processes of", NULL },
-		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time", "/pod1" },
-		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)", "/pod1" },
+		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time",
+		  "/pod1" },
+		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)",
+		  "/pod1" },
 		{ 9, 0, "not by the kernel for lack", "/pod1" },	/* that was long ago */
 		{ 15, 1, "Somebody ended it by SIGTERM: a launcher", NULL },
 		{ 11, 1, "It crashed (SIGSEGV): see", NULL },

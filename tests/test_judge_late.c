@@ -233,8 +233,8 @@ static const struct {
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
 	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.41,
 	    .throttled_periods = 0.6 },
-	  "its node: its cgroup (/pod1) was throttled for 41 % of the time: it may use 4 CPUs, and had "
-	  "used them up in 60 % of the periods.", "stress" },
+	  "its node: its cgroup (/pod1) was throttled for 41 % of the time: it may use 4 CPUs, and "
+	  "had used them up in 60 % of the periods.", "stress" },
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
 	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.04 },
 	  "for pid 99 (stress)", "throttled" },
@@ -252,14 +252,16 @@ static const struct {
 	  "it waits for input, a lock or a device", "memory" },
 	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .io_stalled = 0.5 },
-	  "sleeps for 79 % of the time: its cgroup waited for disks for 50 % of the time (py-spy", "lock" },
+	  "sleeps for 79 % of the time: its cgroup waited for disks for 50 % of the time (py-spy",
+	  "lock" },
 	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .io_stalled = 0.2, .major_faults = 132 },
-	  "time: 132 pages a second that it touched had to be read from a disk", "waited for disks" },
+	  "time: 132 pages a second that it touched had to be read from a disk",
+	  "waited for disks" },
 	{ LATE_WHY_HOST, { 12, 0.97, 0.01, 0, NULL, -1 },
 	  { .apart = true, .placement = { "32-63", "1", "0", false } },
-	  "Its calling thread may run on CPUs 32-63 only, which are at NUMA node 1, and its GPU is at "
-	  "node 0: bind it there", "cgroup" },
+	  "Its calling thread may run on CPUs 32-63 only, which are at NUMA node 1, and its GPU is "
+	  "at node 0: bind it there", "cgroup" },
 	{ LATE_WHY_GPU, { 12, 0.97, 0.01, 0, NULL, -1 },
 	  { .throttled = 0.5, .apart = true }, "its GPU is still busy", "may run" },
 };
@@ -270,7 +272,8 @@ START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
 		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
 		.seen = 4, .who.pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100,
 		.last = 90, .times = 100, .late_ns = MS, .blame_ns = 300 * MS,
-		.why = lacks[_i].why, .caller = &lacks[_i].caller, .resources = &lacks[_i].resources,
+		.why = lacks[_i].why, .caller = &lacks[_i].caller,
+		.resources = &lacks[_i].resources,
 	};
 	char text[1024];
 

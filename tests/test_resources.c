@@ -104,7 +104,8 @@ START_TEST(limits_of_the_first_version_are_found)
 {
 	remove(strcat(strcpy(sys, cgroup), "/cgroup.controllers"));
 	fx_put_file("proc/77/cgroup",
-		    "9:name=systemd:/x\n5:memory:/m/n\n4:cpuset:/y\n3:cpu,cpuacct:/job/step\n0::/z\n");
+		    "9:name=systemd:/x\n5:memory:/m/n\n4:cpuset:/y\n"
+		    "3:cpu,cpuacct:/job/step\n0::/z\n");
 	fx_put_file("cgroup/cpu/job/step/cpu.cfs_quota_us", "-1\n");
 	fx_put_file("cgroup/cpu/job/step/cpu.cfs_period_us", "100000\n");
 	fx_put_file("cgroup/cpu/job/cpu.cfs_quota_us", "50000\n");
@@ -173,7 +174,8 @@ START_TEST(thread_away_from_its_gpu_is_told)
 	} cases[] = {
 		{ "32-63", "0\n", true }, { "40", "0\n", true }, { "0-63", "0\n", false },
 		{ "31-32", "0\n", false }, { "32-63", "1\n", false }, { "32-63", "-1\n", false },
-		{ "", "0\n", false }, { "x", "0\n", false }, { "99999999999999999999", "0\n", false },
+		{ "", "0\n", false }, { "x", "0\n", false },
+		{ "99999999999999999999", "0\n", false },
 		{ "63-32", "0\n", false },
 	};
 
@@ -187,7 +189,8 @@ START_TEST(thread_away_from_its_gpu_is_told)
 		fx_proc_file("77/task/77/status", "Cpus_allowed_list:\t%s\n", cases[i].allowed);
 		look_after(5);
 		ck_assert(look_after(5));
-		ck_assert_msg(told.apart == cases[i].apart, "%s %s", cases[i].allowed, cases[i].node);
+		ck_assert_msg(told.apart == cases[i].apart, "%s %s", cases[i].allowed,
+			      cases[i].node);
 	}
 	fx_put_file("sys/bus/pci/devices/0000:3b:00.0/numa_node", "0\n");
 	fx_proc_file("77/task/77/status", "Cpus_allowed_list:\t32-63\n");
@@ -202,7 +205,8 @@ END_TEST
 START_TEST(what_cannot_be_read_is_no_limit)
 {
 	static const char *const cgroups[] = {
-		"", "0::/../other\n", "nonsense\n", "0::\n", "0::/none\n", "1:cpuset:/a\n", "0::/a\n",
+		"", "0::/../other\n", "nonsense\n", "0::\n", "0::/none\n", "1:cpuset:/a\n",
+		"0::/a\n",
 	};
 
 	fx_put_file("cgroup/a/cpu.max", "%s", "0 0\n");

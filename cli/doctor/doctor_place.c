@@ -56,10 +56,12 @@ void doctor_judge_places(struct doctor *doctor, const json_t *answer, const char
 	phrase_start(&phrase, text, sizeof(text));
 	placement_say(&phrase, &first);
 	if (apart > 1)
-		snprintf(more, sizeof(more), "; %zu more of %zu ranks are as far", apart - 1, known);
+		snprintf(more, sizeof(more), "; %zu more of %zu ranks are as far", apart - 1,
+			 known);
 	doctor_say(doctor, "placement", DOCTOR_WARNING,
-		   "bind each process to the node of its GPU: srun --cpu-bind and --gpu-bind=closest, "
-		   "numactl, or the Topology Manager of Kubernetes", "process %lld %s%s",
+		   "bind each process to the node of its GPU: srun --cpu-bind and "
+		   "--gpu-bind=closest, numactl, or the Topology Manager of Kubernetes",
+		   "process %lld %s%s",
 		   (long long)json_integer_value(json_object_get(worst, "pid")), text, more);
 }
 

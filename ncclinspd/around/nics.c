@@ -134,7 +134,8 @@ static void nic_read(struct nics *s, bool rdma, const char *directory, const cha
 		snprintf(nic->health.name, sizeof(nic->health.name), "%s", name);
 	}
 	nic->seen = true;
-	nic->health.numa_node = nic_number(s, nic, rdma ? "../../device/numa_node" : "device/numa_node");
+	nic->health.numa_node = nic_number(s, nic, rdma ? "../../device/numa_node" :
+						  "device/numa_node");
 	if (clock_ns(CLOCK_MONOTONIC) > nic->health.read_ns + NICS_STALE_NS)
 		nic->turns = 0;		/* what was counted meanwhile is not of the last minute */
 	nic_read_state(s, nic);

@@ -51,8 +51,8 @@ void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_caus
 		take_time(cause->nic.down_real_ns, cause->since);
 }
 
-bool around_find_placement(const struct diagnose *dg, const struct process *p, const struct comm *c,
-			   uint64_t now_ns, struct placement *out)
+bool around_find_placement(const struct diagnose *dg, const struct process *p,
+			   const struct comm *c, uint64_t now_ns, struct placement *out)
 {
 	struct nics *nics = diagnose_source(dg)->nics;
 	struct nic_health all[NICS_MOST];
@@ -68,8 +68,8 @@ bool around_find_placement(const struct diagnose *dg, const struct process *p, c
 		nodes |= UINT64_C(1) << all[i].numa_node;
 	}
 	return cpuwait_threads(p->cpuwait, &tid, 1) &&
-	       resources_place(&resources_roots, p->pid, tid, c->has_gpu ? c->pci_bus_id : "", nodes,
-			       out);
+	       resources_place(&resources_roots, p->pid, tid,
+			       c->has_gpu ? c->pci_bus_id : "", nodes, out);
 }
 
 bool around_find_xid(const struct diagnose *dg, const char *pci_bus_id, uint64_t since_ns,

@@ -23,8 +23,8 @@ extern const struct field placement_fields[];	/* of struct placement */
 void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_cause *cause);
 
 /* May its progress thread run far from its GPU, or from each network interface?  Sets *out then. */
-bool around_find_placement(const struct diagnose *dg, const struct process *p, const struct comm *c,
-			   uint64_t now_ns, struct placement *out);
+bool around_find_placement(const struct diagnose *dg, const struct process *p,
+			   const struct comm *c, uint64_t now_ns, struct placement *out);
 
 /*
  * The first error of that GPU ("": none) since then that names this process (0: any), or none.

@@ -291,10 +291,11 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 		const struct comm *from = own ? jobs_comm(list[i], l->comm_id, l->rank) : NULL;
 		const struct comm *to = own ? jobs_comm(list[i], l->comm_id, l->peer) : NULL;
 
-		if (hot->where == DELAY_RECEIVE_SIDE ? to : from)
-			p->apart = around_find_placement(s->dg, list[i],
-							 hot->where == DELAY_RECEIVE_SIDE ? to : from,
-							 s->now_ns, &p->placement);
+		const struct comm *slow = hot->where == DELAY_RECEIVE_SIDE ? to : from;
+
+		if (slow)
+			p->apart = around_find_placement(s->dg, list[i], slow, s->now_ns,
+							 &p->placement);
 		if (from)
 			p->from = diagnose_whom(s->dg, list[i], from);
 		if (from && !p->to.pid)

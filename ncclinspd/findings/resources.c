@@ -20,6 +20,7 @@
 #include "util/list.h"
 #include "util/numa.h"
 #include "util/procstat.h"
+#include "util/utf8.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define PACE_NS		(4 * SECOND_NS)		/* from one look to the next */
@@ -161,7 +162,8 @@ static bool groups_find(struct resources_watch *w)
 	memset(w->dir, 0, sizeof(w->dir));
 	snprintf(path, sizeof(path), "%s/%d/cgroup", w->roots->proc, (int)w->pid);
 	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
-		for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		for (char *line = strtok_r(text, "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest))
 			line_take(w, line);
 	/* The order matters: had the number gone to another process before, that is seen here. */
 	return life_start_time(w->roots->proc, w->pid) == w->start_time &&
@@ -367,7 +369,8 @@ void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id
 	memset(now.count, 0xff, sizeof(now.count));	/* UNKNOWN_U64 */
 	same = groups_find(w);
 	levels_read(w, &now);
-	if (group_read(w->dir[PRESSURE], "cgroup.events", pressure, sizeof(pressure)))	/* not the root */
+	/* The root has no such file, and what is stalled there is the node. */
+	if (group_read(w->dir[PRESSURE], "cgroup.events", pressure, sizeof(pressure)))
 		stalls_read(&now.count[OWN_STALLED], w->dir[PRESSURE], ".pressure");
 	snprintf(pressure, sizeof(pressure), "%s/pressure", w->roots->proc);
 	stalls_read(&now.count[NODE_STALLED], pressure, "");
@@ -405,14 +408,20 @@ static double level_throttled(const struct resources_watch *w, uint32_t i, uint6
 	return w->level[i].cpus ? part_of(ns < by_periods ? ns : by_periods, window_ns) : -1;
 }
 
+/* A user may have made the group, and named it. */
+static void path_clean(char path[GROUP_PATH])
+{
+	utf8_clean(path, strlen(path));
+}
+
 static void tell_cpu(struct resources_watch *w, uint64_t window_ns, struct resources *out)
 {
 	for (uint32_t i = 0; i < LEVELS; i++) {
 		double throttled = level_throttled(w, i, window_ns);
 		bool tighter = throttled == out->throttled && w->level[i].cpus < out->cpu_limit;
+		bool worse = !out->cpu_cgroup || throttled > out->throttled || tighter;
 
-		if (!w->level[i].cpus || (out->cpu_cgroup && throttled <= out->throttled && !tighter) ||
-		    !group_path(w, CPU, i, w->cpu_path))
+		if (!w->level[i].cpus || !worse || !group_path(w, CPU, i, w->cpu_path))
 			continue;
 		out->cpu_cgroup = w->cpu_path;
 		out->cpu_limit = w->level[i].cpus;
@@ -429,8 +438,8 @@ static void tell_memory(struct resources_watch *w, struct resources *out)
 
 	for (uint32_t i = 0; i < LEVELS; i++) {
 		const struct resources_level *level = &w->level[i];
-		double used = level->bytes == UNKNOWN_U64 || level->limit_bytes == UNKNOWN_U64 ? -1 :
-			      (double)level->bytes / (double)level->limit_bytes;
+		bool known = level->bytes != UNKNOWN_U64 && level->limit_bytes != UNKNOWN_U64;
+		double used = known ? (double)level->bytes / (double)level->limit_bytes : -1;
 
 		if (used <= most || !group_path(w, MEMORY, i, w->memory_path))
 			continue;
@@ -459,11 +468,14 @@ bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources
 		.node_cpu_stalled = part_of(watch_growth(w, NODE_STALLED), window_ns),
 		.node_memory_stalled = part_of(watch_growth(w, NODE_STALLED + 1), window_ns),
 		.node_io_stalled = part_of(watch_growth(w, NODE_STALLED + 2), window_ns),
-		.major_faults = faults == UNKNOWN_U64 ? -1 : (double)faults * 1e9 / (double)window_ns,
+		.major_faults = faults == UNKNOWN_U64 ? -1 :
+				(double)faults * 1e9 / (double)window_ns,
 		.apart = w->apart, .placement = w->placement,
 	};
 	tell_cpu(w, window_ns, out);
 	tell_memory(w, out);
+	path_clean(w->cpu_path);
+	path_clean(w->memory_path);
 	return true;
 }
 
@@ -482,6 +494,7 @@ struct resources_kills resources_kills(struct resources_watch *w)
 		told.cgroup = w->memory_path;
 		told.kills = now - before;
 		told.limit_bytes = memory_limit(w->memory_path);
+		path_clean(w->memory_path);
 		break;
 	}
 	return told;
@@ -496,8 +509,8 @@ static void cgroup_tell(const struct resources_roots *roots, struct sensors_sour
 
 	snprintf(path, sizeof(path), "%s/self/ns/cgroup", roots->proc);
 	if (!stat(path, &st) && st.st_ino != INITIAL_CGROUP_NS)
-		snprintf(out->why, sizeof(out->why), "the daemon has a cgroup namespace of its own: it "
-			 "sees only groups below its own");
+		snprintf(out->why, sizeof(out->why), "the daemon has a cgroup namespace of its "
+			 "own: it sees only groups below its own");
 	snprintf(path, sizeof(path), "%s/cgroup.controllers", roots->cgroup);
 	if (!access(path, F_OK))
 		return;

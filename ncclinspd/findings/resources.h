@@ -4,9 +4,9 @@
 
 /*
  * The resources of the node around one process, for judge/resources.h: the limits of its control
- * groups, up to the root (cgroup v2, and v1), the kernel's pressure (PSI), major faults and swap, and
- * the NUMA nodes of its CPUs and GPU.  Only of a process that makes others wait: it costs some
- * dozens of small files.  What cannot be read is unknown.
+ * groups, up to the root (cgroup v2, and v1), the kernel's pressure (PSI), major faults and
+ * swap, and the NUMA nodes of its CPUs and GPU.  Only of a process that makes others wait:
+ * it costs some dozens of small files.  What cannot be read is unknown.
  */
 
 #include <stddef.h>
@@ -36,8 +36,8 @@ void resources_free(struct resources_watch *w);
 
 /*
  * Now and then; it reads only every few seconds, and where *looks, which is counted off, has any
- * left.  `tid` is the thread that matters, as numbered here; `pci_bus_id` "": not known.  `w` may be
- * NULL here and in what follows.
+ * left.  `tid` is the thread that matters, as numbered here; `pci_bus_id` "": not known.  `w`
+ * may be NULL here and in what follows.
  */
 void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
 		    uint32_t *looks);

@@ -17,6 +17,7 @@
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/mounts.h"
 #include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/findings/resources.h"
 #include "reader/read/life.h"
 #include "util/procstat.h"
 #include "util/utf8.h"
@@ -25,6 +26,8 @@
 
 static const char *const files[] = {
 	"7/stat", "7/status", "7/cgroup", "7/mountinfo", "7/task/8/status", "7/task/8/schedstat",
+	"7/task/8/stat", "7/cpu.max", "7/cpu.stat", "7/memory.max", "7/memory.current",
+	"7/memory.events", "7/memory.pressure", "7/cgroup.events", "cgroup.controllers",
 };
 #define FILES	(sizeof(files) / sizeof(files[0]))
 
@@ -102,6 +105,24 @@ static void look_at_threads(const uint8_t *later, size_t size)
 	cpuwait_free(waits);
 }
 
+/* Its own path in /proc/7/cgroup may lead to the files of 7/. */
+static void look_at_resources(const uint8_t *later, size_t size)
+{
+	const struct resources_roots roots = { dir, dir, dir };
+	struct resources_watch *w = resources_new(&roots, 7, life_start_time(dir, 7));
+	struct resources told;
+	uint32_t looks = 2;
+
+	demand(w);
+	resources_look(w, 8, "0000:3b:00.0", SECOND, &looks);
+	say(later, size);
+	resources_look(w, 8, "0000:3b:00.0", 9 * SECOND, &looks);
+	if (resources_tell(w, 9 * SECOND, &told))
+		demand(told.throttled <= 1 && told.memory_stalled <= 1 && told.node_io_stalled < 0);
+	resources_kills(w);
+	resources_free(w);
+}
+
 static void look_at_mounts(const uint8_t *data, size_t size)
 {
 	FILE *file = fmemopen((void *)(uintptr_t)data, size, "r");
@@ -124,6 +145,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	say(data, now);
 	look_at_process();
 	look_at_mounts(data, now);
+	look_at_resources(data + now + !!end, size - now - !!end);
+	say(data, now);
 	look_at_threads(data + now + !!end, size - now - !!end);
 	return 0;
 }
