@@ -128,7 +128,8 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "; its cgroup (/sys/fs/cgroup/pod1) was throttled for "
-				     "11 % of the time: it may use 2 CPUs, and had used them up in 20 % "
+				     "11 % of the time: it may use 2 CPUs, and had used them up in "
+				     "20 % "
 				     "of the periods. Raise that limit (cpu.max; "));
 	ck_assert_ptr_null(strstr(text, "it did not itself wait"));
 	rows[0].throttled = 0.09;
@@ -145,7 +146,8 @@ START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
 {
 	struct resources r = { .throttled = -1, .memory_cgroup = "/pod1",
 			       .memory_bytes = 1023 << 20, .memory_limit_bytes = 1 << 30,
-			       .limit_hits = 7, .memory_stalled = 0.3, .swapped_bytes = UNKNOWN_U64 };
+			       .limit_hits = 7, .memory_stalled = 0.3,
+			       .swapped_bytes = UNKNOWN_U64 };
 	struct starved_case c = { .row = &rows[0], .resources = &r,
 				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
 

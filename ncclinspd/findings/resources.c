@@ -402,10 +402,12 @@ static double part_of(uint64_t part, uint64_t whole)
 static double level_throttled(const struct resources_watch *w, uint32_t i, uint64_t window_ns)
 {
 	uint32_t at = OF_LEVELS + i * LEVEL_COUNTS;
-	uint64_t ns = watch_growth(w, at + THROTTLED_NS);
-	uint64_t by_periods = times(watch_growth(w, at + THROTTLED), w->level[i].period_ns);
+	uint64_t ns = watch_growth(w, at + THROTTLED_NS), by_periods;
 
-	return w->level[i].cpus ? part_of(ns < by_periods ? ns : by_periods, window_ns) : -1;
+	if (!w->level[i].cpus)
+		return -1;
+	by_periods = times(watch_growth(w, at + THROTTLED), w->level[i].period_ns);
+	return part_of(ns < by_periods ? ns : by_periods, window_ns);
 }
 
 /* A user may have made the group, and named it. */
