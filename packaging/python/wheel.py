@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the Python wheel out of what was built.
 
-usage: wheel.py VERSION DIRECTORY ncclinsp ncclinspd libnccl-profiler-insp.so MAN-PAGE...
+usage: wheel.py VERSION DIRECTORY ncclinsp ncclinspd PLUGIN.so... MAN-PAGE...
 
 Libraries that the programs load, the C library's own excepted, go with them, each with its
 licence.  The platform in the wheel's name is the oldest C library that has every symbol of its
@@ -70,17 +70,19 @@ def content_of(path):
         return file.read()
 
 
-def main(version, directory, cli, daemon, plugin, *pages):
+def main(version, directory, cli, daemon, *others):
+    plugins = [file for file in others if file.endswith(".so")]
+    pages = [file for file in others if file not in plugins]
     info = "ncclinsp-%s.dist-info" % version
     data = "ncclinsp-%s.data/data/share/man" % version
     files = {}      # path in the wheel: (mode, content)
     needed = (2, 0)
-    libraries = libraries_of([cli, daemon, plugin])
+    libraries = libraries_of([cli, daemon, *plugins])
     with tempfile.TemporaryDirectory() as scratch:
-        for folder, program in (("bin", cli), ("sbin", daemon), ("lib", plugin)):
+        for folder, program in (("bin", cli), ("sbin", daemon), *(("lib", plugin) for plugin in plugins)):
             copy = shutil.copy(program, scratch)
             subprocess.check_call(["strip", copy])
-            if program != plugin:
+            if program not in plugins:
                 # An RPATH, not a RUNPATH: it holds for libraries of libraries too, and comes before
                 # a job's LD_LIBRARY_PATH.
                 subprocess.check_call(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/../lib", copy])
