@@ -653,8 +653,8 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 }
 
 /*
- * A transfer hangs in the network, or a rank that is not seen is gone: progress threads of other ranks
- * end with the connection to it, in the middle of what they send to each other.
+ * A transfer hangs in the network, or a rank that is not seen is gone: progress threads of
+ * other ranks end with the connection to it, in the middle of what they send to each other.
  */
 bool hang_lies_afar(const struct hang_case *c)
 {
