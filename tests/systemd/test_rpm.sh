@@ -36,7 +36,7 @@ check "the daemon runs" "$R/usr/sbin/ncclinspd" --version
 check "its unit names it where it is" grep -q '^ExecStart=/usr/sbin/ncclinspd ' \
 	"$R/usr/lib/systemd/system/ncclinspd.service"
 sees_format() {
-	printf '#include <nci/segment.h>\nint main(void) { return NCI_ABI_MAJOR - 1; }\n' >"$T/c.c"
+	printf '#include <nci/segment.h>\nint main(void) { return NCI_ABI_MAJOR < 1; }\n' >"$T/c.c"
 	gcc -Wall -Werror -o "$T/c" "$T/c.c" $(PKG_CONFIG_SYSROOT_DIR=$R \
 		PKG_CONFIG_PATH=$(dirname "$(find "$R" -name ncclinsp.pc)") \
 		pkg-config --cflags ncclinsp) && "$T/c"
