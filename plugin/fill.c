@@ -158,14 +158,73 @@ FILL(kernel_ch)
 	return fill_end(rec, head, 1, token);
 }
 
+/*
+ * The operation of a request, by way of its step.  A socket's thread may come when either is
+ * over and its slot is another event's: what was read counts if both tokens are still there.
+ */
+static uint32_t fill_net_op(struct nci_ev_net_plugin *ev)
+{
+	const struct nci_record *step = shmring_find(&process_self.ring, ev->parent);
+	uint64_t token = step && step->type == NCI_EV_PROXY_STEP ? step->parent : 0;
+	const struct nci_ev_proxy_op *op = token ? steps_find(token) : NULL;
+	uint32_t form;
+
+	ev->peer = -1;
+	if (!op)
+		return 0;
+	ev->peer = op->peer;
+	ev->channel = op->channel;
+	form = op->form & NCI_FORM_SEND;
+	atomic_thread_fence(memory_order_acquire);
+	if (steps_find(token) == op && shmring_find(&process_self.ring, ev->parent) == step) {
+		ev->op = token;
+		return form;
+	}
+	ev->peer = -1;
+	ev->channel = 0;
+	return 0;
+}
+
+/* The payload of a transport of NCCL's own, into a second line of zeros. */
+static uint32_t fill_net_request(struct nci_ev_net_plugin *ev, const struct nccl_net_plugin *net)
+{
+	const struct nccl_net_ib_v1 *ib = net->data;
+	const struct nccl_net_socket_v1 *socket = net->data;
+	uint32_t send = fill_net_op(ev);
+
+	ev->device = ev->opcode = -1;
+	if (ev->id == NCI_NET_SOCKET_V1) {
+		ev->bytes = socket->sock.length;
+		ev->queue = (uint32_t)socket->sock.fd;
+		return socket->sock.op == 0 ? NCI_FORM_SEND : 0;
+	}
+	ev->request = ib->qp.wr_id;
+	ev->queue = (uint32_t)ib->qp.qpNum;
+	ev->device = ib->qp.device;
+	if (send) {		/* of a receive both are what they were */
+		ev->bytes = ib->qp.length;
+		ev->opcode = ib->qp.opcode;
+	}
+	return send;
+}
+
 FILL(net_plugin)
 {
 	struct nci_ev_net_plugin *ev = (struct nci_ev_net_plugin *)rec;
+	const struct nccl_net_plugin *net = &d->netPlugin;
+	uint32_t form = 1;
 
-	ev->id = d->netPlugin.id;
+	ev->id = net->id;
 	CLEAR(ev->marks);
+	ev->channel = 0;
 	CLEAR(ev->zero);
-	return fill_end(rec, head, 1, token);
+	if ((net->id == NCI_NET_IB_V1 || net->id == NCI_NET_SOCKET_V1) && net->data &&
+	    *(const uint8_t *)net->data == NCCL_NET_TYPE) {
+		memset(&ev->cont, 0, NCI_LINE_BYTES);
+		ev->cont = NCI_LINE_CONT;
+		form = 2 | fill_net_request(ev, net);
+	}
+	return fill_end(rec, head, form, token);
 }
 
 FILL(group_api)

@@ -117,8 +117,8 @@ static void p2p_v5(struct nccl_p2p_v5 *p, const struct pd_event *ev)
 		(d)->kernelCh.channelId = (ev)->channel;				\
 		(d)->kernelCh.pTimer = 1000000 + (ev)->channel;				\
 	} else if ((ev)->type == NCCL_NET_PLUGIN) {					\
-		(d)->netPlugin.id = 0x10001;						\
-		(d)->netPlugin.data = (void *)1;					\
+		(d)->netPlugin.id = NCI_NET_IB_V1;					\
+		(d)->netPlugin.data = (ev)->payload;					\
 	}										\
 } while (0)
 
@@ -213,7 +213,7 @@ static void members_v3(struct nccl_descr_v3 *d, const struct pd_event *ev)
 	if (ev->type == NCCL_KERNEL_CH)
 		d->kernelCh.channelId = ev->channel;
 	if (ev->type == NCCL_NET_PLUGIN)
-		d->netPlugin.id = 0x10001;
+		d->netPlugin = (struct nccl_net_plugin){ NCI_NET_IB_V1, ev->payload };
 	PROXY_MEMBERS(d, ev);
 }
 

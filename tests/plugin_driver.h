@@ -64,6 +64,7 @@ struct pd_event {
 	void *group;
 	int step;
 	int receive;
+	void *payload;		/* of a NetPlugin */
 	int32_t pid;		/* 0: this process */
 	const char *func;
 	uint8_t channel;

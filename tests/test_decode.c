@@ -85,7 +85,7 @@ START_TEST(record_of_another_size_than_its_type_is_refused)
 		return;
 	for (uint8_t form = 0; form < 16; form++) {
 		bool may_be_shorter = _i == NCI_EV_KERNEL_CH || _i == NCI_EV_COLL_API ||
-				      _i == NCI_EV_P2P_API;
+				      _i == NCI_EV_P2P_API || _i == NCI_EV_NET_PLUGIN;
 
 		make((uint8_t)_i);
 		rec->form = form;

@@ -372,6 +372,35 @@ START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
 }
 END_TEST
 
+/* A request of NCCL's InfiniBand transport, which only level trace asks for. */
+START_TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
+{
+	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 0, 1, 1, 257, 65536 } };
+	struct nccl_descr_v6 d = { .type = NCCL_PROXY_OP,
+				   .proxyOp = { getpid(), 0, 1, 8, 65536, 1 } };
+	void *context, *op, *step, *request;
+
+	if (!has_counter())
+		return fx_skip("other instructions where the clock is no counter of the processor");
+	context = play_open("trace", false);
+	play.p->startEvent(context, &op, &d);
+	d = (struct nccl_descr_v6){ .type = NCCL_PROXY_STEP, .parentObj = op };
+	play.p->startEvent(context, &step, &d);
+	d = (struct nccl_descr_v6){ .type = NCCL_NET_PLUGIN, .parentObj = step,
+				    .netPlugin = { NCI_NET_IB_V1, &ib } };
+	for (int i = 0; i < PLAYS; i++) {
+		play.calls = 0;
+		play.counted = NCCL_NET_PLUGIN;
+		cost_start(context, &request, &d);
+		cost_stop(request);
+	}
+	for (uint32_t i = 0; i < play.calls; i++)
+		kind_check(play.call[i].kind, 1, play.call[i].least, i ? 111 : 209);
+	ck_assert_uint_eq(play.calls, 2);
+	ck_assert_uint_eq(over, 0);
+}
+END_TEST
+
 /* What is run once in 256 calls lies in no cache: it would be most of what is told. */
 START_TEST(what_measures_itself_goes_the_usual_way)
 {
@@ -401,6 +430,7 @@ int main(void)
 #if FX_CAN_COUNT
 	const struct fx_test tests[] = {
 		FX_TEST(what_measures_itself_goes_the_usual_way),
+		FX_TEST(a_request_of_the_network_plugin_keeps_to_its_budget),
 		FX_LOOP(callbacks_of_a_collective_keep_to_their_budgets, 0, LEVELS),
 	};
 

@@ -256,6 +256,49 @@ START_TEST(net_plugin_is_recorded_from_v3_on)
 }
 END_TEST
 
+static const struct nci_ev_net_plugin *request_record(void *data, bool send, void **op)
+{
+	void *step, *h;
+
+	*op = PD_START(&pd, NCCL_PROXY_OP, .parent = (void *)24, .receive = !send, .channel = 3);
+	step = PD_START(&pd, NCCL_PROXY_STEP, .parent = *op);
+	h = PD_START(&pd, NCCL_NET_PLUGIN, .parent = step, .payload = data);
+	pd_stop(&pd, h);
+	pd_read(&pd);
+	return (const struct nci_ev_net_plugin *)pd_record(&pd, NCI_EV_NET_PLUGIN, 0);
+}
+
+START_TEST(a_work_request_is_told_with_its_queue_pair_and_link)
+{
+	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 1, 77, 1, 4242, 65536 } };
+	const struct nci_ev_net_plugin *ev;
+	void *op;
+
+	setup(6);
+	ev = request_record(&ib, _i, &op);
+	ck_assert_uint_eq(NCI_FORM_LINES(ev->form), 2);
+	ck_assert(!(ev->form & NCI_FORM_SEND) == !_i);
+	ck_assert_uint_eq(ev->op, (uint64_t)op);
+	ck_assert_int_eq(ev->peer, 3);
+	ck_assert_uint_eq(ev->channel, 3);
+	ck_assert_uint_eq(ev->queue, 4242);
+	ck_assert_int_eq(ev->device, 1);
+	ck_assert_uint_eq(ev->request, 77);
+	ck_assert_int_eq(ev->opcode, _i ? 1 : -1);
+	ck_assert_uint_eq(ev->bytes, _i ? 65536 : 0);
+}
+END_TEST
+
+START_TEST(a_payload_of_no_known_type_is_not_read)
+{
+	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE + 1, { 1, 77, 1, 4242, 65536 } };
+	void *op;
+
+	setup(6);
+	ck_assert_uint_eq(NCI_FORM_LINES(request_record(_i ? &ib : NULL, true, &op)->form), 1);
+}
+END_TEST
+
 START_TEST(api_events_are_recorded_from_v5_on)
 {
 	const struct nci_ev_group_api *group;
@@ -452,6 +495,8 @@ int main(void)
 		FX_LOOP(proxy_ctrl_is_recorded_in_every_version, 1, 7),
 		FX_LOOP(kernel_ch_is_recorded_from_v3_on, 3, 7),
 		FX_LOOP(net_plugin_is_recorded_from_v3_on, 3, 7),
+		FX_LOOP(a_work_request_is_told_with_its_queue_pair_and_link, 0, 1),
+		FX_LOOP(a_payload_of_no_known_type_is_not_read, 0, 1),
 		FX_LOOP(api_events_are_recorded_from_v5_on, 5, 7),
 		FX_TEST(copy_engine_events_are_recorded_from_v6_on),
 		FX_LOOP(a_type_that_the_version_has_not_is_refused_and_counted, 1, 7),

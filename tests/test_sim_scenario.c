@@ -131,7 +131,7 @@ static const struct { const char *text, *message; } bad[] = {
 	{ "comm w ranks 0\nkill process 1 comm w op 0\n", "bad:2: 1 is not between 0 and 0" },
 	{ "late rank 0 by 1ms every 0\n", "bad:1: every 0 is never" },
 	{ "pace fast\n", "bad:1: 'fast' is no number" },
-	{ "netplugin on\n", "bad:1: 'on' is none of off, ib, external" },
+	{ "netplugin on\n", "bad:1: 'on' is none of off, ib, socket, external" },
 };
 
 START_TEST(a_bad_line_is_named_with_its_place_and_reason)

@@ -163,7 +163,9 @@ static const struct word events[] = {
 	W("ProxyStep", "One transfer of a ProxyOp."),
 	W("ProxyCtrl", "Other work of a progress thread."),
 	W("KernelCh", "A kernel on one channel."),
-	W("NetPlugin", "An event of the network plugin."),
+	W("NetPlugin", "A request of the network plugin: of a queue pair of InfiniBand (`qp`, "
+	  "`nic`, `wr_id`) or a socket. NCCL tells it at level `trace`, if it was built with "
+	  "`NET_PROFILER=1`."),
 	W("GroupApi", "From ncclGroupStart to ncclGroupEnd."),
 	W("CollApi", "The call of a collective operation, on the host."),
 	W("P2pApi", "The call of a send or a receive, on the host."),

@@ -127,9 +127,29 @@ static void look_put_kernel_ch(struct json *j, const struct process *p,
 static void look_put_net_plugin(struct json *j, const struct process *p,
 				const struct nci_record *rec)
 {
+	const struct nci_ev_net_plugin *c = AS(rec, net_plugin);
+	bool send = rec->form & NCI_FORM_SEND;
+
 	(void)p;
-	json_member_i64(j, "id", AS(rec, net_plugin)->id);
-	look_put_marks(j, &AS(rec, net_plugin)->marks);
+	json_member_hex64(j, "id", (uint64_t)c->id);
+	if (c->marks.count)
+		look_put_marks(j, &c->marks);
+	if (NCI_FORM_LINES(rec->form) < 2)
+		return;
+	json_member_i64(j, c->id == NCI_NET_IB_V1 ? "qp" : "socket", c->queue);
+	if (c->id == NCI_NET_IB_V1) {
+		json_member_i64(j, "nic", c->device);
+		json_member_u64(j, "wr_id", c->request);
+	}
+	if (c->opcode >= 0)
+		json_member_i64(j, "opcode", c->opcode);
+	if (send || c->bytes)
+		json_member_u64(j, "bytes", c->bytes);
+	if (c->op) {
+		json_member_i64(j, "peer", c->peer);
+		json_member_u64(j, "channel", c->channel);
+	}
+	json_member_string(j, "direction", send ? "send" : "recv");
 }
 
 static void look_put_group_api(struct json *j, const struct process *p,
@@ -201,7 +221,7 @@ static const struct {
 	[NCI_EV_PROXY_STEP] = { look_put_proxy_step, 0 },
 	[NCI_EV_PROXY_CTRL] = { look_put_proxy_ctrl, LANE },
 	[NCI_EV_KERNEL_CH] = { look_put_kernel_ch, 0 },
-	[NCI_EV_NET_PLUGIN] = { look_put_net_plugin, LANE },
+	[NCI_EV_NET_PLUGIN] = { look_put_net_plugin, 0 },
 	[NCI_EV_GROUP_API] = { look_put_group_api, LANE | HEAD | CALLER },
 	[NCI_EV_COLL_API] = { look_put_coll_api, LANE | HEAD | CALLER },
 	[NCI_EV_P2P_API] = { look_put_p2p_api, LANE | HEAD | CALLER },

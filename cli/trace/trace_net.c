@@ -93,6 +93,35 @@ void trace_draw_proxy_op(struct trace_place *p, const struct nci_record *rec)
 			       more_of(p, link));
 }
 
+static uint32_t queue_track(struct trace_place *p, const struct nci_ev_net_plugin *c)
+{
+	uint64_t key = (uint64_t)c->queue << 16 | (uint64_t)(c->device & 0xff) << 8 | 1;
+	char name[64];
+
+	if (NCI_FORM_LINES(c->form) < 2)
+		return trace_rows_track(p->t->rows, p->pid, TRACE_QUEUE, 0, "net plugin");
+	if (c->id == NCI_NET_IB_V1)
+		snprintf(name, sizeof(name), "net qp %" PRIu32 " nic %" PRId32, c->queue,
+			 c->device);
+	else
+		snprintf(name, sizeof(name), "net socket %" PRIu32, c->queue);
+	return trace_rows_track(p->t->rows, p->pid, TRACE_QUEUE, key, name);
+}
+
+/* A request of the network plugin: on a thread for each queue pair or socket. */
+void trace_draw_request(struct trace_place *p, const struct nci_record *rec)
+{
+	const struct nci_ev_net_plugin *c = (const void *)rec;
+	uint64_t start_ns = trace_source_ns(p->s, rec->start);
+	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
+	struct trace_at at = trace_rows_place(p->t->rows, queue_track(p, c), start_ns, stop_ns);
+	const char *name = NCI_FORM_LINES(c->form) < 2 ? "request" :
+			   c->form & NCI_FORM_SEND ? "request send" : "request recv";
+
+	trace_draw(p, at, name, rec, start_ns, stop_ns);
+	trace_slice_end(&p->t->w);
+}
+
 /* Their ProxyOp is not known, nor is what only that one tells. */
 static void net_draw_lone_steps(struct trace *t, uint32_t number, const struct nci_record *step,
 				size_t n)

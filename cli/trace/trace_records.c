@@ -220,7 +220,7 @@ static void draw_on_lane(struct trace_place *p, const struct nci_record *rec)
 			.at = at, .start_ns = start_ns, .stop_ns = stop_ns, .func = func,
 			.seq = trace_seq_of(rec),
 		});
-	if (rec->type != NCI_EV_PROXY_CTRL && rec->type != NCI_EV_NET_PLUGIN)
+	if (rec->type != NCI_EV_PROXY_CTRL)
 		trace_heads_child(p->t->heads, p->number, record_parent(rec), at, start_ns,
 				  stop_ns);
 }
@@ -294,6 +294,8 @@ static void source_take_record(struct trace_place *p, const struct nci_record *r
 		memcpy(&p->s->sums, rec, sizeof(p->s->sums));
 	else if (rec->type == NCI_EV_PROXY_OP)
 		trace_draw_proxy_op(p, rec);
+	else if (rec->type == NCI_EV_NET_PLUGIN)
+		trace_draw_request(p, rec);
 	else if (rec->type == NCI_EV_KERNEL_CH)
 		kernel_draw(p, rec, kernel);
 	else if (trace_is_of_lane(rec->type))

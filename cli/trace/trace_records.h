@@ -65,5 +65,6 @@ void trace_draw(struct trace_place *p, struct trace_at at, const char *name,
 /* Keep a step until its ProxyOp comes; a ProxyOp, with its steps. */
 void trace_keep_step(struct trace *t, uint32_t number, const struct nci_record *rec);
 void trace_draw_proxy_op(struct trace_place *p, const struct nci_record *rec);
+void trace_draw_request(struct trace_place *p, const struct nci_record *rec);
 
 #endif

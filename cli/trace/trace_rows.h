@@ -21,6 +21,7 @@ enum trace_kind {	/* the order from top to bottom */
 	TRACE_LANE,
 	TRACE_GPU,
 	TRACE_NET,
+	TRACE_QUEUE,
 };
 
 struct trace_rows;

@@ -284,6 +284,32 @@ struct nccl_net_plugin {
 	void *data;
 };
 
+/*
+ * What `data` is, during the call, where `id` is one of NCCL's own transports'
+ * (NCI_NET_IB_V1, NCI_NET_SOCKET_V1).
+ */
+#define NCCL_NET_TYPE		1	/* the one type that either has */
+
+struct nccl_net_ib_v1 {
+	uint8_t type;
+	struct {
+		int device;	/* place in the connection's list of NICs */
+		uint64_t wr_id;
+		int opcode;	/* this and the length: of sends, receives leave them as they are */
+		int qpNum;
+		size_t length;
+	} qp;
+};
+
+struct nccl_net_socket_v1 {
+	uint8_t type;
+	struct {
+		int fd;
+		int op;		/* 0: send, 1: receive */
+		size_t length;
+	} sock;
+};
+
 struct nccl_group_api {
 	bool graphCaptured;
 	int groupDepth;
@@ -579,6 +605,9 @@ NCCL_ASSERT_AT(proxy_op, isSend, 44);
 NCCL_ASSERT_AT(proxy_step, step, 24);
 NCCL_ASSERT_AT(kernel_ch, pTimer, 32);
 NCCL_ASSERT_AT(net_plugin, data, 32);
+_Static_assert(offsetof(struct nccl_net_ib_v1, qp.wr_id) == 16 &&
+	       offsetof(struct nccl_net_ib_v1, qp.length) == 32 &&
+	       offsetof(struct nccl_net_socket_v1, sock.length) == 16, "network payloads");
 NCCL_ASSERT_AT(group_api, groupDepth, 28);
 NCCL_ASSERT_AT(coll_api, graphCaptured, 64);
 NCCL_ASSERT_AT(p2p_api, graphCaptured, 56);

@@ -30,7 +30,7 @@
 	X( 5, PROXY_STEP,    proxy_step,    1, 1)	\
 	X( 6, PROXY_CTRL,    proxy_ctrl,    1, 1)	\
 	X( 7, KERNEL_CH,     kernel_ch,     1, 2)	\
-	X( 8, NET_PLUGIN,    net_plugin,    1, 1)	\
+	X( 8, NET_PLUGIN,    net_plugin,    1, 2)	\
 	X( 9, GROUP_API,     group_api,     1, 1)	\
 	X(10, COLL_API,      coll_api,      1, 2)	\
 	X(11, P2P_API,       p2p_api,       1, 2)	\
@@ -260,12 +260,31 @@ struct nci_ev_kernel_ch {
 	uint8_t zero2[8];
 };
 
+/*
+ * A request of the network plugin, from its posting to its completion.  Two lines if its
+ * payload is read: of InfiniBand, version 1 (id 0x10001), and sockets, version 1 (0x20001).
+ * NCCL tells the operation by way of the step; it sends with NCI_FORM_SEND.
+ */
 struct nci_ev_net_plugin {
 	NCI_HEAD;
-	int64_t id;		/* plugin type and payload version; the payload is not read */
+	int64_t id;		/* plugin type << 16 | payload version */
 	struct nci_marks marks;
-	uint8_t zero[4];
+	uint8_t channel;	/* of the operation */
+	uint8_t zero[3];
+	uint8_t cont;
+	uint8_t zero1[3];
+	int32_t peer;		/* of the operation; -1: not known */
+	uint64_t op;		/* token of the ProxyOp; 0: not known */
+	uint64_t request;	/* wr_id; sockets: 0 */
+	uint64_t bytes;		/* 0: of an InfiniBand receive not told */
+	uint32_t queue;		/* number of the queue pair, or the socket's descriptor */
+	int32_t device;		/* place in the connection's list of NICs; sockets: -1 */
+	int32_t opcode;		/* ibv_wr_opcode; -1: not told */
+	uint8_t zero2[20];
 };
+
+#define NCI_NET_IB_V1		0x10001
+#define NCI_NET_SOCKET_V1	0x20001
 
 struct nci_ev_group_api {
 	NCI_HEAD;

@@ -73,7 +73,8 @@ static int on_allgatherv(struct parser *p)
 static int on_netplugin(struct parser *p)
 {
 	static const char *const words[] = {
-		[NET_SILENT] = "off", [NET_IB] = "ib", [NET_EXTERNAL] = "external",
+		[NET_SILENT] = "off", [NET_IB] = "ib", [NET_SOCKET] = "socket",
+		[NET_EXTERNAL] = "external",
 	};
 	const char *w = lex_next(&p->lex);
 
@@ -83,7 +84,7 @@ static int on_netplugin(struct parser *p)
 			return 0;
 		}
 	}
-	return lex_fail(&p->lex, "'%s' is none of off, ib, external", w ? w : "");
+	return lex_fail(&p->lex, "'%s' is none of off, ib, socket, external", w ? w : "");
 }
 
 static int on_pace(struct parser *p)

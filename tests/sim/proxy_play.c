@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nci/events.h"
 #include "tests/sim/ring.h"
 
 static bool member_is_old(const struct member *m)
@@ -104,8 +105,24 @@ static void old_states_of_step(struct member *m, struct work_sub *sub, int state
 
 /* ---- NetPlugin: what the network library tells through NCCL ---- */
 
-#define NET_IB_ID	0x10001
-#define NET_EXTERNAL_ID	0x7fff0001
+/* A payload as its transport sets it: InfiniBand tells neither opcode nor size of a receive. */
+union net_data {
+	struct nccl_net_ib_v1 ib;
+	struct nccl_net_socket_v1 socket;
+};
+
+static void net_fill(union net_data *data, enum sim_net net, const struct work_action *a)
+{
+	bool send = a->sub->kind == WORK_SEND;
+	int queue = 256 + 2 * a->sub->channel + send;
+
+	if (net == NET_SOCKET)
+		data->socket = (struct nccl_net_socket_v1){
+			NCCL_NET_TYPE, { queue, !send, a->size } };
+	else
+		data->ib = (struct nccl_net_ib_v1){ NCCL_NET_TYPE, {
+			0, (uint64_t)a->step & 0xff, send, queue, send ? a->size : 0 } };
+}
 
 static bool net_reports(const struct member *m)
 {
@@ -117,15 +134,19 @@ static void net_start(struct member *m, const struct work_action *a)
 {
 	struct work_sub *sub = a->sub;
 	void *parent = sub->step[a->step % WORK_SLOTS];
-	uint8_t data[40] = { 1 };
+	static const int64_t ids[] = { [NET_IB] = NCI_NET_IB_V1,
+				       [NET_SOCKET] = NCI_NET_SOCKET_V1,
+				       [NET_EXTERNAL] = 0x7fff0001 };
+	enum sim_net net = m->player->scn->net;
+	union net_data data;
 	struct api_event ev;
 
 	if (!net_reports(m) || !(sub->mask & NCCL_NET_PLUGIN) || !child_may_start(m, parent))
 		return;
 	event_fill(&ev, NCCL_NET_PLUGIN, parent, sub->rank);
 	ev.descr.netPlugin = (struct nccl_net_plugin){
-		.id = m->player->scn->net == NET_IB ? NET_IB_ID : NET_EXTERNAL_ID,
-		.data = data };
+		.id = ids[net], .data = &data };
+	net_fill(&data, net, a);
 	api_start(&m->player->api, sub->context, &sub->net[a->step % WORK_SLOTS], &ev);
 }
 
@@ -136,14 +157,13 @@ static void net_start(struct member *m, const struct work_action *a)
 static void net_stop(struct member *m, const struct work_action *a)
 {
 	void *handle = a->sub->net[a->step % WORK_SLOTS];
-	uint8_t data[40] = { 1 };
-	union nccl_args_v4 args = { .netPlugin = { data } };
+	union nccl_args_v4 args = { .netPlugin = { &args } };
 
 	if (!net_reports(m))
 		return;
 	if (m->player->scn->net == NET_IB)
 		api_stop(&m->player->api, handle);
-	else
+	else if (m->player->scn->net == NET_EXTERNAL)
 		api_state(&m->player->api, handle, NCCL_NET_PLUGIN_UPDATE, &args, 0);
 	api_stop(&m->player->api, handle);
 }

@@ -94,6 +94,7 @@ struct sim_link {
 enum sim_net {
 	NET_SILENT,
 	NET_IB,			/* NCCL's InfiniBand transport, compiled to profile */
+	NET_SOCKET,		/* its sockets, without helper threads, the same */
 	NET_EXTERNAL,		/* a library of somebody else's */
 };
 

@@ -14,6 +14,7 @@ start_daemon
 cat >"$T/late.scn" <<-END
 	nodes 2
 	processes 2
+	netplugin ib
 	comm dp ranks 0-3 channels 2
 	late rank 1 by 20ms comm dp
 	loop forever
@@ -63,11 +64,16 @@ check "the level is what it was" wait_until 20 level_is net
 check "all of NCCL's events are in it" has "$T/live.json" \
 	'([.traceEvents[] | select(.ph == "X") | .cat] | unique) as $c |
 	 ["Group", "GroupApi", "CollApi", "Coll", "KernelLaunch", "KernelCh", "ProxyOp", "ProxyStep",
-	  "ProxyCtrl", "state", "operation", "waiting"] - $c == []'
+	  "ProxyCtrl", "NetPlugin", "state", "operation", "waiting"] - $c == []'
 check "names and arguments are NCCL's" has "$T/live.json" \
 	'any(.traceEvents[]; .name == "Coll AllReduce" and .args.algo == "RING" and
 	     .args.proto == "SIMPLE" and .args.nchannels == 2 and .args.seq > 0 and .args.comm == "dp") and
 	 any(.traceEvents[]; .name == "ProxyOp send" and .args.peer >= 0 and .args.bytes > 0)'
+check "work requests lie on their queue pair's thread" has "$T/live.json" \
+	'[.traceEvents[] | select(.name == "thread_name" and (.args.name | test("^net qp [0-9]+ nic 0")))
+	  | [.pid, .tid]] as $qp | [.traceEvents[] | select(.cat == "NetPlugin")] |
+	 ($qp | length) > 3 and all(.[]; [.pid, .tid] as $at | any($qp[]; . == $at)) and
+	 any(.[]; .name == "request send" and .args.bytes > 0 and .args.peer >= 0 and .args.wr_id >= 0)'
 check "kernels are at the times of the GPU" has "$T/live.json" \
 	'[.traceEvents[] | select(.cat == "KernelCh" and .args.clock == "gpu")] | length > 10'
 check "each rank is a process" has "$T/live.json" \
