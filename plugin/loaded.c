@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <string.h>
 
 LOADED_FIRST(dlopen);
 LOADED_FIRST(dlsym);
@@ -24,6 +25,17 @@ void *loaded_symbol(void *library, const char *name)
 void loaded_close(void *library)
 {
 	first_dlclose(library);
+}
+
+bool loaded_is_rccl(const void *address)
+{
+	const char *slash;
+	Dl_info info;
+
+	if (!first_dladdr || !first_dladdr(address, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	return !strncmp(slash ? slash + 1 : info.dli_fname, "librccl", strlen("librccl"));
 }
 
 uint32_t loaded_nccl_version(const void *address)

@@ -4,6 +4,7 @@
 
 /* Libraries that the job has loaded itself: nothing is ever loaded by us. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -30,5 +31,11 @@ void loaded_close(void *library);
  * Takes the loader's lock: hold none.
  */
 uint32_t loaded_nccl_version(const void *address);
+
+/*
+ * Whether this address lies in AMD's RCCL, by its file's name: it answers to all of NCCL's.  A
+ * logger's does, also where another library calls for it.  Takes that lock as well.
+ */
+bool loaded_is_rccl(const void *address);
 
 #endif

@@ -156,7 +156,7 @@ static void segment_make_room(struct plugin_process *p)
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
 static void process_begin(struct plugin_process *p, const struct process_comm *comm,
-			  uint32_t nccl_version)
+			  uint32_t nccl_version, bool is_rccl)
 {
 	if (p->pid && p->pid != getpid())
 		process_forget_parent();	/* a fork that ran no handlers */
@@ -171,6 +171,9 @@ static void process_begin(struct plugin_process *p, const struct process_comm *c
 		atomic_store_explicit(&p->live, p->ring.live, memory_order_release);
 		p->generation++;
 	}
+	if (is_rccl)
+		atomic_fetch_or_explicit(&p->ring.live->flags, NCI_LIVE_RCCL,
+					 memory_order_relaxed);
 	intern_reset(&p->names);
 	steer_begin(p, comm->version, nccl_version, state.shm_bytes);
 }
@@ -334,6 +337,7 @@ static void mask_set(struct plugin_process *p, const struct process_comm *comm, 
 struct surroundings {
 	bool fresh;		/* no look is needed: the last one will do */
 	bool has_gpu;
+	bool is_rccl;
 	uint32_t nccl_version;
 	uint64_t memory;
 	struct gpu_identity gpu;
@@ -342,6 +346,7 @@ struct surroundings {
 static void surroundings_ask(struct surroundings *s, const struct process_comm *comm)
 {
 	s->nccl_version = loaded_nccl_version(comm->caller);
+	s->is_rccl = loaded_is_rccl((const void *)(uintptr_t)comm->logger);
 	s->memory = room_in_cgroups();
 	s->fresh = false;
 }
@@ -389,7 +394,7 @@ static bool process_enter(struct plugin_process *p, const struct process_comm *c
 	if (!s->fresh)
 		surroundings_keep(s);
 	if (first)
-		process_begin(p, comm, s->nccl_version);
+		process_begin(p, comm, s->nccl_version, s->is_rccl);
 	else
 		comm_watch(p, comm);
 	if (!s->fresh)

@@ -174,6 +174,8 @@ NCI_ASSERT(offsetof(struct nci_header, env) == 236, "ABI: env moved");
 NCI_ASSERT(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
 
 #define NCI_LIVE_EXITED		0x1	/* the process ended by exit() or return from main() */
+#define NCI_LIVE_RCCL		0x2	/* RCCL calls: stamps of KernelCh are no ns, but ticks of
+					   AMD's wall clock, whose rate RCCL does not tell */
 
 /*
  * State that changes while the process lives, apart from the lanes.  Any of its threads

@@ -79,7 +79,8 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 		.nth = o->op.nth,
 	};
 
-	if (!c->gpu_start && !c->gpu_stop && r->process->api_version < FIRST_API_WITH_STAMPS)
+	if (!c->gpu_start && !c->gpu_stop &&
+	    (r->process->api_version < FIRST_API_WITH_STAMPS || r->process->is_rccl))
 		return;
 	if (!rcomm || !recon_may_stamp(r, rcomm)) {	/* nobody's clock: not to be believed */
 		o->unsure = true;

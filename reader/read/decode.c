@@ -98,9 +98,12 @@ static enum decode_outcome record_check(const struct process *p, const struct nc
 	return DECODE_OK;
 }
 
-static void event_fill_from(const struct process *p, const struct nci_record *rec,
-			    struct event *event)
+static void event_fill_from(const struct process *p, struct nci_record *rec, struct event *event)
 {
+	struct nci_ev_kernel_ch *kernel = (struct nci_ev_kernel_ch *)(void *)rec;
+
+	if (rec->type == NCI_EV_KERNEL_CH && p->is_rccl)
+		kernel->gpu_start = kernel->gpu_stop = 0;
 	event->rec = rec;
 	event->comm = rec->form & NCI_FORM_FOREIGN ? NULL : process_comm(p, rec->comm);
 }
@@ -126,7 +129,7 @@ enum decode_outcome decode_record(const struct process *p, struct nci_record *re
 enum decode_outcome decode_slot(const struct process *p, struct nci_slot *slot,
 				uint64_t latest_ticks, struct event *event)
 {
-	const struct nci_record *rec = (const struct nci_record *)slot;
+	struct nci_record *rec = (struct nci_record *)slot;
 	enum decode_outcome outcome = record_check(p, rec, latest_ticks);
 
 	if (outcome != DECODE_OK)
