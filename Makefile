@@ -128,6 +128,7 @@ FAILING := $(B)/failing.so
 PLAYED_NVML := $(patsubst %,$(B)/%/libnvidia-ml.so.1,nvml nvml-old nvml-bare)
 RECORD := $(B)/libnccl-profiler-record.so
 CHAIN  := $(B)/libnccl-profiler-insp-chain.so
+NVTX   := $(B)/libncclinsp-nvtx.so
 LIBRARY := $(B)/libncclinsp.so.0
 STATIC_LIBRARY := $(B)/libncclinsp.a
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
@@ -139,6 +140,7 @@ READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
 CHAIN_OBJS  := $(call objs,chain) $(patsubst %,$(B)/obj/plugin/%.o,level loaded)
+NVTX_OBJS   := $(call objs,nvtx) $(B)/obj/plugin/loaded.o
 # A segment's operations are summed up, and its rows written, as the daemon does it.
 CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums judge tables rows) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
@@ -147,7 +149,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps engines check demo bench bench-growth soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(NVTX) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -158,7 +160,7 @@ all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY) $(SK
 TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only -D__NO_INLINE__
 TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(TLSDESC))
 
-$(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/chain/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
+$(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/chain/%.o $(B)/obj/nvtx/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
 # They are in the programs and in the library.
 LIBRARY_OBJS := $(call objs,$(ROOMS_OF_READER) util) $(B)/obj/shmring/consumer.o
@@ -207,8 +209,9 @@ link_plugin = $(CC) $(LDFLAGS) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
 $(PLUGIN): $(PLUGIN_OBJS)
 $(RECORD): $(RECORD_OBJS)
 $(CHAIN): $(CHAIN_OBJS) chain/chain.map
+$(NVTX): $(NVTX_OBJS) nvtx/nvtx.map
 $(PLUGIN) $(RECORD): plugin/plugin.map
-$(PLUGIN) $(RECORD) $(CHAIN):
+$(PLUGIN) $(RECORD) $(CHAIN) $(NVTX):
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
 
@@ -357,6 +360,10 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 
 # Two libraries have the names that NCCL looks for: this one tests the other.
 $(B)/tests/test_record $(B)/tests/test_record_replay: $(B)/obj/record/entry.o
+
+# NVIDIA's header of NVTX, where there is one.
+NVTX_HEADERS := $(firstword $(wildcard /usr/local/cuda*/include/nvtx3))
+$(B)/obj/tests/test_nvtx.o: CPPFLAGS += $(NVTX_HEADERS:%/nvtx3=-isystem %)
 
 # Libraries that are played, for the test to load.
 $(B)/tests/test_sensors: | $(PLAYED_NVML)

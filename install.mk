@@ -39,7 +39,7 @@ SHELLS := $(addprefix $(B)/completion/,ncclinsp.bash ncclinsp.zsh ncclinsp.fish)
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
 	$(call files,755,$(DAEMON) $(PROBE),$(SBINDIR)) \
-	$(call files,644,$(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY),$(LIBDIR)) \
+	$(call files,644,$(PLUGIN) $(RECORD) $(CHAIN) $(NVTX) $(LIBRARY) $(STATIC_LIBRARY),$(LIBDIR)) \
 	link:$(notdir $(LIBRARY)):$(LIBDIR)/libncclinsp.so \
 	$(call files,644,$(wildcard include/nci/*.h),$(INCLUDEDIR)/nci) \
 	$(call files,644,$(wildcard include/ncclinsp/*.h),$(INCLUDEDIR)/ncclinsp) \
@@ -80,7 +80,7 @@ $(PC): $(B)/%.pc: packaging/%.pc.in FORCE
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 .PHONY: installables
-installables: $(PLUGIN) $(RECORD) $(CHAIN) $(LIBRARY) $(STATIC_LIBRARY) $(DAEMON) $(CLI) $(PROBE) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
+installables: $(PLUGIN) $(RECORD) $(CHAIN) $(NVTX) $(LIBRARY) $(STATIC_LIBRARY) $(DAEMON) $(CLI) $(PROBE) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
 	$(SHELLS)
 
 # A directory in the linker's cache must be told of what is new in it.

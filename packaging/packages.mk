@@ -54,9 +54,9 @@ WHEEL_NEEDS := gcc make pkg-config scdoc python3 patchelf libc6-dev $(foreach ne
 WHEEL_PAGES  = $(filter-out %/nci-abi.7 %/libncclinsp.3 %/libnccl-profiler-record.7 %/ncclinsp-probe.8,$(MAN))
 
 ifeq ($(SUITE),)
-wheel: $(CLI) $(DAEMON) $(PLUGIN) $(CHAIN) $(WHEEL_PAGES)
+wheel: $(CLI) $(DAEMON) $(PLUGIN) $(CHAIN) $(NVTX) $(WHEEL_PAGES)
 	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)
-	$(Q)packaging/python/wheel.py $(VERSION) $(WHEEL) $(CLI) $(DAEMON) $(PLUGIN) $(CHAIN) $(WHEEL_PAGES)
+	$(Q)packaging/python/wheel.py $(VERSION) $(WHEEL) $(CLI) $(DAEMON) $(PLUGIN) $(CHAIN) $(NVTX) $(WHEEL_PAGES)
 else
 wheel:
 	@rm -rf $(WHEEL) $(B)/wheel-tree

@@ -29,11 +29,8 @@ struct name {
 
 static void name_cut(struct name *n, const char *text)
 {
-	n->bytes = 0;
-	while (n->bytes < sizeof(n->text) && text[n->bytes]) {
-		n->text[n->bytes] = text[n->bytes];
-		n->bytes++;
-	}
+	n->bytes = (uint32_t)strnlen(text, sizeof(n->text));
+	memcpy(n->text, text, n->bytes);
 }
 
 enum { ABSENT = 0, MAKING = -1 };
@@ -55,7 +52,7 @@ static int name_look_up(const struct nci_string *table, uint32_t n, const struct
 	return r;
 }
 
-static uint16_t name_find_or_add(struct shmring *ring, const struct name *name)
+static uint16_t name_find_or_add(struct shmring *ring, const struct name *name, uint32_t most)
 {
 	_Atomic uint32_t *count = &ring->live->strings;
 
@@ -67,7 +64,7 @@ static uint16_t name_find_or_add(struct shmring *ring, const struct name *name)
 			return (uint16_t)id;
 		if (id == MAKING)
 			continue;
-		if (n >= SHMRING_STRINGS)
+		if (n >= most)
 			break;
 		if (!atomic_compare_exchange_strong_explicit(count, &n, n + 1,
 							     memory_order_acq_rel,
@@ -101,6 +98,8 @@ void intern_reset(struct intern *in)
 {
 	for (uint32_t i = 0; i < INTERN_PLACES; i++)
 		atomic_store_explicit(&in->place[i], 0, memory_order_relaxed);
+	for (uint32_t i = 0; i < INTERN_TAGS; i++)
+		atomic_store_explicit(&in->tag[i], 0, memory_order_relaxed);
 }
 
 void intern_known(struct shmring *ring)
@@ -109,7 +108,7 @@ void intern_known(struct shmring *ring)
 		struct name name;
 
 		name_cut(&name, known[i]);
-		name_find_or_add(ring, &name);
+		name_find_or_add(ring, &name, SHMRING_STRINGS);
 	}
 }
 
@@ -122,11 +121,54 @@ uint16_t intern_slowly(struct intern *in, struct shmring *ring, const char *text
 	name_cut(&name, text);
 	if (!name.bytes)
 		return 0;
-	id = name_find_or_add(ring, &name);
+	id = name_find_or_add(ring, &name, SHMRING_STRINGS);
 	if (!id)
 		atomic_fetch_add_explicit(&ring->live->no_string, 1, memory_order_relaxed);
 	if (id || atomic_load_explicit(&ring->live->strings, memory_order_relaxed) >=
 		  SHMRING_STRINGS)
 		intern_remember(in, text, id);
 	return id;
+}
+
+/* Looks for the tag, up to the first empty place; takes that if `add`. */
+static bool intern_has_tag(struct intern *in, uint64_t tag, bool add)
+{
+	for (uint32_t i = 0; i < INTERN_TAGS; i++) {
+		_Atomic uint64_t *place = &in->tag[(tag + i) % INTERN_TAGS];
+		uint64_t seen = atomic_load_explicit(place, memory_order_relaxed);
+
+		if (seen == tag)
+			return true;
+		if (seen)
+			continue;
+		if (!add)
+			return false;
+		if (atomic_compare_exchange_strong_explicit(place, &seen, tag,
+							    memory_order_relaxed,
+							    memory_order_relaxed) || seen == tag)
+			return true;
+	}
+	return false;
+}
+
+uint64_t intern_tag(struct intern *in, struct shmring *ring, const char *text)
+{
+	const uint32_t most = SHMRING_STRINGS - INTERN_KEPT;
+	struct name name;
+	uint64_t tag;
+
+	name_cut(&name, text);
+	if (!name.bytes)
+		return 0;
+	tag = nci_tag_of_name(name.text, name.bytes);
+	if (intern_has_tag(in, tag, false))
+		return tag;
+	/* A full table is not searched: all tags that are in it are known. */
+	if (atomic_load_explicit(&ring->live->strings, memory_order_relaxed) >= most ||
+	    !name_find_or_add(ring, &name, most)) {
+		atomic_fetch_add_explicit(&ring->live->no_string, 1, memory_order_relaxed);
+		return 0;
+	}
+	intern_has_tag(in, tag, true);
+	return tag;
 }

@@ -11,10 +11,13 @@
 
 #define INTERN_PLACES	256	/* a power of two */
 #define INTERN_PROBES	4
+#define INTERN_TAGS	512	/* a power of two, more than twice the names that tags may have */
+#define INTERN_KEPT	64	/* names that tags leave to NCCL */
 
 /* Zeroed storage is an empty cache.  Each entry: pointer << 16 | id; 0: empty. */
 struct intern {
 	_Atomic uint64_t place[INTERN_PLACES];
+	_Atomic uint64_t tag[INTERN_TAGS];	/* those whose names are in the table */
 };
 
 /* Forget all pointers: libnccl may have been mapped anew, with other names there. */
@@ -25,6 +28,12 @@ void intern_known(struct shmring *ring);
 
 /* First sight: compares, and publishes what is new.  0: the table is full. */
 uint16_t intern_slowly(struct intern *in, struct shmring *ring, const char *name);
+
+/*
+ * The tag of a name, which is in the table then, cut to fit.  0: it is empty, or there is no
+ * room for it, which is counted.  The text is looked at each time: it may be temporary.
+ */
+uint64_t intern_tag(struct intern *in, struct shmring *ring, const char *name);
 
 static inline uint32_t intern_hash(const char *name)
 {

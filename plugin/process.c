@@ -19,6 +19,7 @@
 #include "plugin/loaded.h"
 #include "plugin/room.h"
 #include "plugin/sweep.h"
+#include "plugin/tag.h"
 
 #define LANES_AHEAD	16	/* made when communicators are; more if threads come */
 #define LOOK_NS		UINT64_C(1000000000)	/* what a look has told holds no longer, ... */
@@ -425,6 +426,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	if (first)
 		report_begin(p, comm->logger);
 	pthread_mutex_unlock(&state.lock);
+	tag_attach();
 	return context;
 }
 

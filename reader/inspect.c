@@ -109,6 +109,7 @@ static struct ncclinsp_operation operation_of(const struct op *op)
 		.stamps_why = stamps_fault_text(op->stamps_why),
 		.tag = op->tag,
 		.done_ns = op->done_ns,
+		.tag_name = op->tag_name,
 	};
 }
 
@@ -159,6 +160,7 @@ const struct ncclinsp_comm *ncclinsp_comm(struct ncclinsp *n, uint32_t index)
 		.finalize_ns = timeline_mono(&p->clock, c->finalize_ticks),
 		.last_op_ns = progress.last_op_ns,
 		.tag = progress.tag,
+		.tag_name = process_tag_name(p, progress.tag),
 	};
 	return &n->comm;
 }
@@ -409,6 +411,7 @@ static struct ncclinsp_inflight inflight_of(const struct inflight *row)
 		.age_ns = row->age_ns,
 		.state = row->state,
 		.tag = row->tag,
+		.tag_name = process_tag_name(row->process, row->tag),
 		.direction = row->direction,
 		.channel = row->channel,
 		.peer = row->peer,

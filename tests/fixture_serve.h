@@ -258,6 +258,7 @@ static inline void fx_serve_close(void)
 	for (size_t i = 0; i < fx.nprocesses; free(fx.processes[i++])) {
 		free(fx.processes[i]->comms);
 		free(fx.processes[i]->strings);
+		free(fx.processes[i]->tags);
 	}
 }
 
@@ -312,6 +313,8 @@ static inline struct process *fx_process(pid_t pid, uid_t uid, int32_t rank)
 	p->nstrings = 1;
 	p->strings = calloc(1, sizeof(*p->strings));
 	p->strings[0] = FX_FUNC;
+	p->tags = calloc(1, sizeof(*p->tags));
+	p->tags[0] = nci_tag_of_name(FX_FUNC, sizeof(FX_FUNC) - 1);
 	p->ncomms = 1;
 	p->comms = calloc(1, sizeof(*p->comms));
 	p->comms[0] = (struct comm){ .ready = true, .has_id = true, .id = FX_COMM_ID, .rank = rank,

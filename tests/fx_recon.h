@@ -48,6 +48,7 @@ struct fx_process {
 	struct process p;
 	struct comm comms[2];
 	name_t strings[FX_STRINGS - 1];
+	uint64_t tags[FX_STRINGS - 1];
 };
 
 struct fx_recon {
@@ -74,8 +75,10 @@ static inline void fx_recon_done(const struct op *op, uint64_t now_ns, void *arg
 static inline void fx_process_init(struct fx_recon *fx, struct fx_process *f, uint64_t id,
 				   uint32_t api_version, uint32_t mask)
 {
-	for (int i = 1; i < FX_STRINGS; i++)
+	for (int i = 1; i < FX_STRINGS; i++) {
 		f->strings[i - 1] = names_intern(fx->names, 0, fx_texts[i], strlen(fx_texts[i]));
+		f->tags[i - 1] = nci_tag_of_name(fx_texts[i], (uint32_t)strlen(fx_texts[i]));
+	}
 	for (int i = 0; i < 2; i++)
 		f->comms[i] = (struct comm){
 			.ready = true,
@@ -95,6 +98,7 @@ static inline void fx_process_init(struct fx_recon *fx, struct fx_process *f, ui
 		.comms = f->comms,
 		.ncomms = 2,
 		.strings = f->strings,
+		.tags = f->tags,
 		.nstrings = FX_STRINGS - 1,
 		.clock = { .kind = NCI_CLOCK_MONOTONIC, .ns_per_tick = 1 },
 	};

@@ -64,8 +64,8 @@ START_TEST(tag_of_the_call_is_that_of_what_has_none)
 	union fx_record coll = fx_coll(8, 7, 3, 2, 100);
 
 	api.coll_api.form++;		/* two lines */
-	api.coll_api.tag = 17;
-	coll.coll.tag = _i ? 9 : 0;
+	api.coll_api.tag = _i == 2 ? nci_tag_of_name("AllReduce", 9) : 17;
+	coll.coll.tag = _i == 1 ? 9 : 0;
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(api);
 	give(coll);
@@ -73,7 +73,8 @@ START_TEST(tag_of_the_call_is_that_of_what_has_none)
 	give(fx_kernel(102, 8, 1, 5000, 9500));
 	fx_wait(&fx, 1);
 	ck_assert_uint_eq(fx.ndone, 1);
-	ck_assert_uint_eq(fx.done[0].tag, _i ? 9 : 17);
+	ck_assert_uint_eq(fx.done[0].tag, coll.coll.tag ? coll.coll.tag : api.coll_api.tag);
+	ck_assert_pstr_eq(fx.done[0].tag_name, _i == 2 ? "AllReduce" : NULL);
 }
 END_TEST
 
@@ -395,7 +396,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(collective_is_complete_when_all_its_channels_have_stopped),
 		FX_TEST(children_and_call_may_be_read_before_their_collective),
-		FX_LOOP(tag_of_the_call_is_that_of_what_has_none, 0, 2),
+		FX_LOOP(tag_of_the_call_is_that_of_what_has_none, 0, 3),
 		FX_TEST(lost_call_delays_its_collective_only_for_a_moment),
 		FX_TEST(nothing_to_watch_is_complete_at_once_and_untimed),
 		FX_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown),

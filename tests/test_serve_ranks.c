@@ -77,6 +77,7 @@ START_TEST(a_row_agrees_with_what_the_other_answers_say)
 		{ "state", "comms.0.local_ranks.1.state", "/v1/comms" },
 		{ "phase", "comms.0.local_ranks.1.phase", "/v1/comms" },
 		{ "tag", "comms.0.local_ranks.1.tag", "/v1/comms" },
+		{ "tag_name", "comms.0.local_ranks.1.tag_name", "/v1/comms" },
 		{ "in_flight", "comms.0.local_ranks.1.in_flight", "/v1/comms" },
 		{ "last_op_at", "comms.0.local_ranks.1.last_op_at", "/v1/comms" },
 		{ "last_op_mono_ns", "comms.0.local_ranks.1.last_op_mono_ns", "/v1/comms" },

@@ -111,7 +111,7 @@ void trace_operation(struct trace *t, const json_t *row)
 		"rank", "nranks", "exec_ns", "timing_source", "exec_error_ns", "queue_ns",
 		"gpu_clock_error_ns", "busbw_gbs", "busbw_waitfree_gbs", "arrival_rank_order",
 		"arrival_source", "late_ns", "fused", "derived", "parts", "skew", "complete",
-		"graph", "stamps_refused", "stamps_why", "tag", "token", NULL,
+		"graph", "stamps_refused", "stamps_why", "tag", "tag_name", "token", NULL,
 	};
 	const struct trace_member *m = row_member(t, row);
 	uint64_t start_ns, stop_ns, token = member_hex(row, "token");

@@ -151,6 +151,7 @@ struct ncclinsp_comm {
 	uint64_t finalize_ns;	/* 0: open */
 	uint64_t last_op_ns;	/* when its newest operation was posted */
 	uint64_t tag;		/* tag of that operation; 0: none */
+	const char *tag_name;	/* its name, if it was given as one */
 };
 
 /* ---- operations ------------------------------------------------------------------ */
@@ -198,6 +199,7 @@ struct ncclinsp_operation {
 	const char *stamps_why;		/* fault of the first of them */
 	uint64_t tag;			/* tag of the application; 0: none */
 	uint64_t done_ns;		/* when this reader knew that it is complete */
+	const char *tag_name;		/* name of the tag, if it was given as one */
 };
 
 /* One thing that has begun and not ended. */
@@ -219,6 +221,7 @@ struct ncclinsp_inflight {
 	int32_t channel, peer, step, steps, channels, kernel_started, kernel_stopped, proxy_ops;
 	uint64_t token;
 	uint64_t parent;		/* 0: none */
+	const char *tag_name;		/* NULL: a number, or none */
 };
 
 /* One event as the process recorded it, checked. */

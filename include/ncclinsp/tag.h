@@ -9,7 +9,7 @@
  * the first communicator.  0: no tag.
  *
  * These look the plugin up each time, which takes a microsecond; needs -ldl before glibc 2.34.
- * ctypes.CDLL("libnccl-profiler-insp.so") has the three functions in Python.
+ * ctypes.CDLL("libnccl-profiler-insp.so") has these functions in Python.
  */
 
 #include <dlfcn.h>
@@ -40,6 +40,16 @@ static inline void ncclinsp_tag_set(uint64_t tag)
 static inline void ncclinsp_tag_push(uint64_t tag)
 {
 	ncclinsp_tag_call("ncclinsp_tag_push", tag);
+}
+
+/* As ncclinsp_tag_push(), with a name of at most 60 bytes, which is copied: `tag_name`. */
+static inline void ncclinsp_tag_push_name(const char *name)
+{
+	void (*call)(const char *name);
+
+	*(void **)&call = ncclinsp_tag_find("ncclinsp_tag_push_name");
+	if (call)
+		call(name);
 }
 
 static inline void ncclinsp_tag_pop(void)

@@ -29,6 +29,8 @@
  * clean exit sets NCI_LIVE_EXITED and unlinks the file.
  */
 
+#include <string.h>
+
 #include "nci/lane.h"
 
 #define NCI_FILE_PREFIX		"ncclinsp."
@@ -259,5 +261,22 @@ struct nci_string {
 	char text[60];			/* not terminated; longer names are cut */
 };
 NCI_ASSERT(sizeof(struct nci_string) == NCI_LINE_BYTES, "ABI: a name is one line");
+
+/*
+ * The tag of operations that the application gives a name instead of a number: made of the
+ * name as it stands in the table, filled up with zeros, in words of 8 bytes.  The same name
+ * has the same tag in all processes.  Never 0.
+ */
+static inline uint64_t nci_tag_of_name(const char *text, uint32_t bytes)
+{
+	uint64_t word[8] = { 0 }, tag = UINT64_C(0xcbf29ce484222325);
+
+	memcpy(word, text, bytes < sizeof(word) ? bytes : sizeof(word));
+	for (uint32_t i = 0; i < (bytes + 7) / 8 && i < 8; i++) {
+		tag = (tag ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		tag ^= tag >> 29;
+	}
+	return tag ? tag : 1;
+}
 
 #endif

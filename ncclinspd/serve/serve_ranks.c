@@ -43,6 +43,7 @@ struct rank_row {
 	char pci_bus_id[32];
 	int32_t gpu_index;
 	name_t phase;
+	name_t tag_name;
 	uint64_t tag, lost;
 	name_t last_func;
 	uint64_t last_seq, last_op_ns;
@@ -340,6 +341,7 @@ static void rank_row_put_progress(struct rank_row *row, const struct process *p)
 
 	reconstruct_progress(p, row->comm_index, &progress);
 	row->tag = progress.tag;
+	row->tag_name = process_tag_name(p, progress.tag);
 	row->last_op_ns = progress.last_op_ns;
 	row->last_func = progress.last_func;
 	row->last_seq = progress.last_func ? progress.last_func_seq : UNKNOWN_U64;

@@ -54,6 +54,7 @@ struct cell {
 	bool has_comm_id;
 	uint64_t comm_id;
 	name_t comm_name;
+	name_t tag_name;	/* of key.tag */
 	int32_t nranks;
 	int32_t rank;
 	uint64_t member;	/* GPU of a process, as far as can be told */
@@ -292,6 +293,7 @@ static void cell_begin(struct aggregate *agg, struct cell *cell, const struct op
 	cell->has_comm_id = op->has_comm_id;
 	cell->comm_id = op->comm_id;
 	cell->comm_name = op->comm_name;
+	cell->tag_name = op->tag_name;
 	cell->nranks = op->nranks;
 	cell->rank = op->rank;
 	cell->member = aggregate_member(agg, op);
@@ -802,6 +804,7 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->size_class = key->size_class;
 	out->peer = key->peer;
 	out->tag = key->tag;
+	out->tag_name = by & AGGREGATE_BY_TAG ? cell->tag_name : NULL;
 	out->phase = key->phase;
 	out->source = key->source;
 }

@@ -81,6 +81,7 @@ struct aggregate_row {
 	uint64_t size_class;	/* bytes rounded down to a power of two; UNKNOWN_U64 */
 	int32_t peer;
 	uint64_t tag;
+	name_t tag_name;
 	name_t phase;
 	enum timing_source source;
 	uint64_t window_ns;	/* time that the figures cover */

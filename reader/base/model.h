@@ -183,6 +183,7 @@ struct process {
 	uint32_t job_rank;	/* its rank in the job + 1; 0: not told, or it has several GPUs */
 	bool several_gpus;	/* and hence several ranks */
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
+	uint64_t *tags;		/* string id - 1 -> its tag (nci_tag_of_name()); owned */
 	uint32_t nstrings;
 	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */
 	struct cpuwait *cpuwait;	/* the kernel's word on its progress threads, or NULL */
@@ -223,6 +224,9 @@ static inline name_t process_name(const struct process *p, uint16_t id)
 {
 	return id && id <= p->nstrings ? p->strings[id - 1] : NULL;
 }
+
+/* The name that the application gave a tag; NULL: a number, or none. */
+name_t process_tag_name(const struct process *p, uint64_t tag);
 
 static inline struct comm *process_comm(const struct process *p, uint16_t index)
 {
@@ -322,6 +326,7 @@ struct op {
 	bool graph;		/* captured; only API events can tell */
 	bool has_graph;
 	uint64_t tag;		/* 0: none */
+	name_t tag_name;	/* NULL: a number, or none */
 	name_t phase;		/* its process's when it was posted; NULL: none */
 	uint64_t group;		/* token of the Group event that posted it; 0: not known */
 	/* progress: records seen so far, and for kernel_started live slots */

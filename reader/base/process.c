@@ -57,3 +57,11 @@ void process_uuid_text(const uint8_t u[16], char text[PROCESS_UUID_BYTES])
 		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
 		 u[12], u[13], u[14], u[15]);
 }
+
+name_t process_tag_name(const struct process *p, uint64_t tag)
+{
+	for (uint32_t i = 0; tag && i < p->nstrings; i++)
+		if (p->tags[i] == tag)
+			return p->strings[i];
+	return NULL;
+}

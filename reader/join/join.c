@@ -28,6 +28,7 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 	op->done_ns = now_ns;
 	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
 	op->phase = phase_at(r->process, op->enqueued_ns);
+	op->tag_name = process_tag_name(r->process, op->tag);
 	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
 	ops_bandwidth_by(ops_word(&r->words, op->func)->facts, op);
 	rc->stats.finished++;

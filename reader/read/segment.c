@@ -210,6 +210,7 @@ static void tables_free(struct segment *seg)
 	seg->lane = NULL;
 	seg->process.comms = NULL;
 	seg->process.strings = NULL;
+	seg->process.tags = NULL;
 }
 
 /*
@@ -221,15 +222,17 @@ static int tables_make(struct segment *seg)
 	size_t strings = (seg->max_strings + 1) * sizeof(name_t);
 	size_t lanes = seg->max_lanes * sizeof(*seg->lane);
 	size_t comms = NCI_COMM_NUMBERS * sizeof(struct comm);
+	size_t tags = (seg->max_strings + 1) * sizeof(uint64_t);
 
 	tables_free(seg);	/* tables of an attempt that came to nothing */
-	seg->tables_bytes = strings + lanes + comms;
+	seg->tables_bytes = strings + tags + lanes + comms;
 	seg->tables = pages_take(seg->tables_bytes);
 	if (!seg->tables)
 		return -ENOMEM;
 	seg->process.strings = seg->tables;
-	seg->lane = (void *)((char *)seg->tables + strings);
-	seg->process.comms = (void *)((char *)seg->tables + strings + lanes);
+	seg->process.tags = (void *)((char *)seg->tables + strings);
+	seg->lane = (void *)((char *)seg->tables + strings + tags);
+	seg->process.comms = (void *)((char *)seg->tables + strings + tags + lanes);
 	return 0;
 }
 
@@ -428,6 +431,7 @@ static void segment_take_string(struct segment *seg, uint32_t i, const struct nc
 
 	bytes = bytes - 1 < sizeof(text) ? bytes - 1 : sizeof(text);
 	memcpy(text, from->text, bytes);
+	seg->process.tags[i] = nci_tag_of_name(text, bytes);
 	utf8_clean(text, bytes);
 	seg->process.strings[i] = names_intern(seg->names, seg->process.account, text,
 						bytes);

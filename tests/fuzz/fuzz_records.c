@@ -52,6 +52,7 @@ static struct process processes[PROCESSES];
 static struct process *list[PROCESSES];
 static struct comm comms[PROCESSES][COMMS];
 static name_t strings[TEXTS];
+static uint64_t tags[TEXTS];
 static uint64_t now_ns;
 static unsigned asked;
 
@@ -156,7 +157,8 @@ static void make_process(uint32_t i)
 	*p = (struct process){
 		.id = i + 1, .pid = (pid_t)(10 + i), .uid = i < 2 ? 100 : 101, .nonce = i + 1,
 		.api_version = 5, .mask = UINT32_MAX, .lanes = 1, .comms = comms[i],
-		.ncomms = COMMS, .strings = strings, .nstrings = TEXTS, .first_ticks = 1,
+		.ncomms = COMMS, .strings = strings, .tags = tags, .nstrings = TEXTS,
+		.first_ticks = 1,
 		.clock = { NCI_CLOCK_TSC, START_NS, START_NS, 1, 0 },
 	};
 	for (uint32_t k = 0; k < COMMS; k++)
@@ -356,7 +358,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	now_ns += SECOND;
 	asked = 0;
 	for (size_t i = 0; i < TEXTS; i++)
-		strings[i] = texts[i];
+		tags[i] = nci_tag_of_name(strings[i] = texts[i], (uint32_t)strlen(texts[i]));
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		make_process(i);
 	for (size_t i = 0; i < STEPS && size >= sizeof(step); i++, size -= sizeof(step)) {

@@ -102,10 +102,10 @@ check "collectives have what is promised" promised collectives '.collectives[]' 
 	comm_id rank pid func seq count datatype bytes root peer algo proto channels graph \
 	enqueued_at enqueue_ns queue_ns exec_ns timing_source exec_error_ns algbw_gbs \
 	busbw_gbs gpu_start_at gpu_stop_at arrival_rank_order arrival_source late_ns busbw_waitfree_gbs \
-	fused batch derived parts shift skew sampled complete stamps_refused tag
+	fused batch derived parts shift skew sampled complete stamps_refused tag tag_name
 check "summaries have what is promised" promised \
 	'summary?by=comm,rank,func,algo,proto,size,peer,tag' '.rows[]' comm_id comm_name rank \
-	func algo proto size_class peer tag ops bytes fused derived exec batch queue algbw_gbs \
+	func algo proto size_class peer tag tag_name ops bytes fused derived exec batch queue algbw_gbs \
 	busbw_gbs busbw_waitfree_gbs wait_fraction share timing_source sampled_fraction lost_fraction
 check "what is in flight has what is promised" promised inflight '.inflight[]' pid \
 	tid comm_id rank event_type func seq age_ns state channel peer step steps parent

@@ -4,7 +4,7 @@
 # them; no line of C is too wide, and no table is written behind its end.
 . "$(dirname "$0")/lib.sh"
 
-ROOMS="include/nci include/nccl shmring plugin reader judge tables rows probe ncclinspd util cli tests bench"
+ROOMS="include/nci include/nccl include/nvtx shmring plugin nvtx reader judge tables rows probe ncclinspd util cli tests bench"
 cd "$TOP" || exit 1
 
 compiles() {

@@ -15,6 +15,7 @@ expected() {
 	echo "755 bin/ncclinsp" "755 bin/nccl-replay" "755 sbin/ncclinspd" \
 		"644 lib/libnccl-profiler-insp.so" "644 lib/libnccl-profiler-record.so" \
 		"644 lib/libnccl-profiler-insp-chain.so" \
+		"644 lib/libncclinsp-nvtx.so" \
 		"644 lib/pkgconfig/ncclinsp.pc" "644 lib/pkgconfig/libncclinsp.pc" \
 		"644 lib/libncclinsp.so.0" "777 lib/libncclinsp.so" "644 lib/libncclinsp.a" \
 		"644 lib/systemd/system/ncclinspd.service" \
