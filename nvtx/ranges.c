@@ -64,11 +64,10 @@ static bool domain_is_left_out(const void *domain)
 
 static int range_push(const void *domain, const char *name)
 {
-	struct range *range = &ranges.range[ranges.depth];
-
 	if (domain_is_left_out(domain))
 		return NVTX_UNTRACKED;
 	if (ranges.depth < DEPTH) {
+		struct range *range = &ranges.range[ranges.depth];
 		size_t bytes = name ? strnlen(name, NAME_BYTES - 1) : 0;
 
 		range->domain = domain;
