@@ -235,7 +235,7 @@ FILENAME ~ /\.schema$/ && mode == "table" && /^[^\t]/ {
 			most[at] = word[++i]
 		else if (word[i] == "drop")
 			drop[at] = word[++i]
-		else if (word[i] ~ /^(key|if-known|if-unusual|apart)$/)
+		else if (word[i] ~ /^(key|if-known|if-unusual|apart|varies)$/)
 			flags[at] = flags[at] " " word[i]
 		else
 			fail("column " $0 ": '" word[i] "' says nothing")

@@ -21,7 +21,7 @@ START_TEST(tab_goes_round_the_screens)
 	ck_assert_int_eq(fx.place.screen, VIEW_OPS);
 	fx_press(KEYS_PREVIOUS);
 	fx_press(KEYS_PREVIOUS);
-	ck_assert_int_eq(fx.place.screen, VIEW_FINDINGS);
+	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
 	fx_press(KEYS_NEXT);
 	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
 	for (int i = 0; i < VIEW_SCREENS; i++) {

@@ -115,6 +115,65 @@ START_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
 }
 END_TEST
 
+/* The ranks of two jobs, half of the node each. */
+static void fx_two_jobs(void)
+{
+	for (size_t i = 0; i < FX_RANKS; i++) {
+		json_t *rank = json_array_get(fx_ranks(), i);
+
+		json_object_set_new(rank, "job", json_string(i < 4 ? "4711" : "4712"));
+		json_object_set_new(rank, "comm_id", json_string(i < 4 ? "0x01" : "0x02"));
+	}
+}
+
+START_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed)
+{
+	fx_build();
+	place_lead(&fx.place, &fx.view);
+	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
+	fx.answers.ranks = json_deep_copy(fx.view.built.ranks);
+	fx_two_jobs();
+	fx_build();
+	place_lead(&fx.place, &fx.view);
+	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
+	fx_show(80, 24);
+	ck_assert(fx_shows("6 Jobs 2"));
+	ck_assert(fx_shows(">4711"));
+	ck_assert_int_gt(fx_find_line("   0  4711  "), fx_find_line(" 4712"));	/* its ranks below */
+	fx_press('2');
+	place_lead(&fx.place, &fx.view);
+	ck_assert_int_eq(fx.place.screen, VIEW_OPS);
+}
+END_TEST
+
+/* The order in which columns go is that of their worth: which job it is, is worth most. */
+START_TEST(eighty_columns_tell_the_job_where_there_are_several)
+{
+	static const char *const headers[] = {
+		[VIEW_RANKS] = "RANK  JOB ", [VIEW_OPS] = "JOB   COMM", [VIEW_INFLIGHT] = "AGE  JOB ",
+	};
+
+	fx_add_inflight("ProxyOp", "live", 43);
+	if (_i == 0)
+		fx_two_jobs();
+	for (size_t i = 0; i < 2; i++) {
+		json_t *row = json_deep_copy(json_array_get(json_object_get(fx.answers.ops, "rows"), 0));
+
+		json_object_set_new(row, "comm_id", json_string("0x02"));
+		json_array_append_new(json_object_get(fx.answers.ops, "rows"), row);
+	}
+	json_object_set_new(fx_add_inflight("ProxyOp", "live", 43), "comm_id", json_string("0x02"));
+	view_build(&fx.view, &fx.answers, FX_NOW);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
+		if (!headers[i])
+			continue;
+		fx.place.screen = (int)i;
+		fx_show(80, 24);
+		ck_assert_int_eq(fx_shows(headers[i]), _i == 0);
+	}
+}
+END_TEST
+
 START_TEST(the_head_tells_the_step_of_each_job)
 {
 	json_t *rank = json_array_get(fx_ranks(), 0);
@@ -433,6 +492,8 @@ int main(void)
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
 		FX_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s),
+		FX_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed),
+		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 2),
 		FX_TEST(the_head_tells_the_step_of_each_job),
 		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
 		FX_TEST(what_is_young_is_counted_where_it_is_not_listed),

@@ -107,7 +107,8 @@ static int report_total_width(const struct report *report)
 static int column_drop_order(const struct column *column)
 {
 	return column->drop &
-	       ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL | REPORT_APART);
+	       ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL | REPORT_APART |
+		 REPORT_VARIES);
 }
 
 static bool column_is_key(const struct column *column)
@@ -142,6 +143,20 @@ static size_t rows_told_apart(const struct report *report, const json_t *rows, s
 	return n;
 }
 
+/* Says whether rows differ in a column; one that does not know it does not count. */
+static bool column_varies(const struct column *column, const json_t *rows)
+{
+	const json_t *first = NULL, *value;
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		value = report_get(json_array_get(rows, i), column->path);
+		if (first && value && !json_equal((json_t *)first, (json_t *)value))
+			return true;
+		first = first ?: value;
+	}
+	return false;
+}
+
 /* The order in which columns go; 1: those without which rows look alike; 0: never. */
 static void report_put_order(const struct report *report, const json_t *rows,
 			     uint16_t order[REPORT_COLUMNS])
@@ -152,6 +167,9 @@ static void report_put_order(const struct report *report, const json_t *rows,
 		order[i] = (uint16_t)(2 * column_drop_order(&report->columns[i]));
 		if (report->columns[i].drop & REPORT_APART && report->width[i] &&
 		    rows_told_apart(report, rows, i) > least)
+			order[i] = 1;
+		if (report->columns[i].drop & REPORT_VARIES && report->width[i] &&
+		    column_varies(&report->columns[i], rows))
 			order[i] = 1;
 	}
 }

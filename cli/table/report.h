@@ -64,6 +64,9 @@ struct column {
  */
 #define REPORT_APART 256
 
+/* Added to drop: dropped with those of 1 where rows differ in it, such as in their job. */
+#define REPORT_VARIES 512
+
 #define REPORT_COLUMNS 48
 #define REPORT_CELL    512	/* bytes that hold any cell */
 

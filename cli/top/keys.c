@@ -55,13 +55,6 @@ static void act_enter(struct place *place, const struct view *view, int unused)
 	place_enter(place);
 }
 
-static void act_jobs(struct place *place, const struct view *view, int unused)
-{
-	(void)view;
-	(void)unused;
-	place_jobs(place);
-}
-
 static void act_leave(struct place *place, const struct view *view, int unused)
 {
 	(void)view;
@@ -171,7 +164,7 @@ static const struct key_row {
 	{ "3", { '3' }, act_screen, VIEW_PEERS, "peers: network links", NULL, 0 },
 	{ "4", { '4' }, act_screen, VIEW_INFLIGHT, "what is in flight", NULL, 0 },
 	{ "5", { '5' }, act_screen, VIEW_FINDINGS, "findings, also those that are over", NULL, 0 },
-	{ "6", { '6' }, act_jobs, 0, "jobs; Enter leads down to their ranks", NULL, 0 },
+	{ "6", { '6' }, act_screen, VIEW_JOBS, "jobs; Enter leads down to their ranks", NULL, 0 },
 	{ "Enter", { KEYS_ENTER, '\n' }, act_enter, 0,
 	  "into it: job, communicator, rank, kind of operation, operation", "Enter Open", 0 },
 	{ "Esc", { KEYS_ESCAPE }, act_leave, 0,
@@ -302,6 +295,7 @@ void keys_press(struct place *place, const struct view *view, int key)
 
 	if (!key)
 		return;
+	place->touched = true;
 	if (place->prompt.label) {
 		ask_press_prompt(place, view, key);
 		return;

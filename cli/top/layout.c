@@ -12,7 +12,7 @@
 #include "cli/top/rows.h"
 
 #define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
-#define TEXT_ROWS    15		/* rows of a second table in text, which nobody can scroll */
+#define TEXT_ROWS    15		/* rows of a second table in text, but for ranks */
 #define TABS_FROM    9		/* lines of the screen from which each is worth its line */
 #define FOOTER_FROM  12
 #define PLOT_FROM    20
@@ -199,7 +199,9 @@ static void layout_put_other_tables(struct frame *frame, const struct view *view
 				    const struct place *place)
 {
 	for (int i = 1; i < VIEW_FINDINGS; i++) {
-		enum view_table next = (enum view_table)((place->screen + i) % VIEW_FINDINGS);
+		enum view_table next = (enum view_table)(place->screen == VIEW_JOBS
+				? i - 1 : (place->screen + i) % VIEW_FINDINGS);
+		bool whole = place->interactive || next == VIEW_RANKS;
 		json_t *rows;
 
 		if (frame_room(frame) < FEWEST_ROWS + 2)
@@ -211,7 +213,7 @@ static void layout_put_other_tables(struct frame *frame, const struct view *view
 				    next == VIEW_INFLIGHT && view->only_old
 					    ? " for more than " VIEW_OLD_TEXT : "");
 			table_put(frame, view, place, next, rows, 0,
-				  place->interactive ? INT16_MAX : TEXT_ROWS, -1);
+				  whole ? INT16_MAX : TEXT_ROWS, -1);
 		}
 		json_decref(rows);
 	}

@@ -142,10 +142,12 @@ void place_leave(struct place *place)
 		path->depth--;
 		return;
 	}
-	if (step->table == VIEW_RANKS)
+	if (step->table == VIEW_RANKS) {
 		place_show_table(step, VIEW_COMMS);
-	else if (step->table == VIEW_COMMS)
-		place_show_table(step, VIEW_JOBS);
+	} else if (step->table == VIEW_COMMS && place->screen == VIEW_RANKS) {
+		place_show_table(step, VIEW_RANKS);
+		place->screen = VIEW_JOBS;
+	}
 }
 
 /* Going to a screen that one is in leads to its beginning. */
@@ -160,12 +162,10 @@ void place_screen(struct place *place, int screen)
 	place->screen = screen;
 }
 
-void place_jobs(struct place *place)
+void place_lead(struct place *place, const struct view *view)
 {
-	place->screen = VIEW_RANKS;
-	while (step_path(place)->depth)
-		place_leave(place);
-	place_show_table(place_step(place), VIEW_JOBS);
+	if (!place->touched)
+		place->screen = json_array_size(view->rows[VIEW_JOBS]) > 1 ? VIEW_JOBS : VIEW_RANKS;
 }
 
 void place_move(struct place *place, int step)

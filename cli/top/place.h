@@ -46,6 +46,7 @@ struct place {
 	char pick[PLACE_PICKS][PLACE_TEXT];
 	char filter[PLACE_TEXT];
 	char search[PLACE_TEXT];
+	bool touched;	/* a key was pressed */
 	bool tree;
 	bool follow;	/* the cursor stays with its row, not with its line */
 	bool paused;
@@ -85,8 +86,8 @@ void place_leave(struct place *place);
 
 void place_screen(struct place *place, int screen);
 
-/* Goes to the jobs, above the ranks' screen. */
-void place_jobs(struct place *place);
+/* Until the first key, the jobs lead where there are several, else the ranks. */
+void place_lead(struct place *place, const struct view *view);
 
 /* The cursor up or down, as far as there are rows. */
 void place_move(struct place *place, int step);

@@ -75,6 +75,7 @@ static int top_run_text(struct top *top)
 		r = top_fetch_text(top);
 		if (r)
 			break;
+		place_lead(&top->place, &top->view);
 		layout_frame(&top->frame, &top->view, &top->place);
 		for (int k = 0; k < top->frame.count; k++)
 			line_print(&top->frame.lines[k], &cli->style, stdout);
@@ -271,8 +272,10 @@ static void top_run_live(struct top *top)
 
 		if (cli->samples != CLI_ANY && i >= cli->samples)
 			break;
-		if (!top_fetch(top, begin))
+		if (!top_fetch(top, begin)) {
 			view_sample(&top->view);
+			place_lead(&top->place, &top->view);
+		}
 		top_look_closer(top);
 		top_send_wishes(top);
 		top_draw(top);

@@ -36,11 +36,11 @@ void view_answers_deinit(struct view_answers *answers);
 
 /*
  * The tables.  Those before VIEW_SCREENS are screens, and their order is what users see: of the
- * keys 1 to 5, of Tab and of the line of titles.  The others are entered from a row.
+ * keys 1 to 6, of Tab and of the line of titles.  The others are entered from a row.
  */
 enum view_table {
-	VIEW_RANKS, VIEW_OPS, VIEW_PEERS, VIEW_INFLIGHT, VIEW_FINDINGS, VIEW_SCREENS,
-	VIEW_JOBS = VIEW_SCREENS, VIEW_COMMS,
+	VIEW_RANKS, VIEW_OPS, VIEW_PEERS, VIEW_INFLIGHT, VIEW_FINDINGS, VIEW_JOBS, VIEW_SCREENS,
+	VIEW_COMMS = VIEW_SCREENS,
 	VIEW_TREE,	/* jobs, communicators and ranks; made of the ranks that are shown */
 	VIEW_KINDS,	/* operations of one rank by kind */
 	VIEW_RUNS,	/* single operations of one kind */
@@ -91,6 +91,7 @@ struct view {
 	struct view_answers built;	/* the answers all this was made of */
 	json_t *findings;	/* active ones, the most severe first, then the newest */
 	json_t *names;		/* label_names() of the ranks */
+	json_t *jobs;		/* the job of each communicator, by its id, and process, by its pid */
 	double wait;		/* mean part of the time that ranks waited lately; < 0: not known */
 	struct view_kept kept;
 	double busbw_gbs;	/* now, over all communicators; < 0: not known */
