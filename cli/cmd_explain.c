@@ -4,6 +4,7 @@
  * field of an answer, and of a column's header.
  */
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "cli/common/cli.h"
@@ -31,16 +32,6 @@ struct part {
 	const char *text;
 };
 
-static void word_put_part(struct frame *frame, const char *label, const char *text)
-{
-	char part[1024];
-
-	if (!text)
-		return;
-	snprintf(part, sizeof(part), "%-*s%s", INDENT, label, text);
-	prose_put(frame, LINE_PLAIN, 0, INDENT, part);
-}
-
 static void put_parts(const struct cli *cli, const char *name, const struct part *parts, size_t n)
 {
 	struct frame frame;
@@ -48,7 +39,7 @@ static void put_parts(const struct cli *cli, const char *name, const struct part
 	prose_begin(&frame, cli, PROSE_WIDEST);
 	prose_put(&frame, LINE_BOLD, 0, 0, name);
 	for (size_t i = 0; i < n; i++)
-		word_put_part(&frame, parts[i].label, parts[i].text);
+		prose_put_term(&frame, INDENT, parts[i].label, parts[i].text);
 	prose_end(&frame, cli);
 }
 
@@ -101,6 +92,16 @@ static bool names_are_same(const char *name, const char *wanted)
 	return name && !strcasecmp(name, wanted);
 }
 
+/* A header may be asked for as it stands above its column, with its unit. */
+static bool header_is_same(const struct named *named, const char *wanted)
+{
+	size_t n = strcspn(wanted, "(");
+
+	return names_are_same(named->name, wanted) ||
+	       (named->columns && wanted[n] && strlen(named->name) == n &&
+		!strncasecmp(named->name, wanted, n));
+}
+
 /* A name that other tools use finds each of our words for it. */
 static bool word_is_called(const struct word *word, const char *wanted)
 {
@@ -123,7 +124,7 @@ static int explain_all(const struct cli *cli, const char *wanted)
 	int found = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(nameds); i++) {
-		if (!names_are_same(nameds[i].name, wanted))
+		if (!header_is_same(&nameds[i], wanted))
 			continue;
 		explain_next(&found);
 		explain_named(cli, &nameds[i]);

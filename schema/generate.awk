@@ -7,6 +7,7 @@
 #   make=server wanted=FILE     the server's tables of the objects in that file
 #   make=segment                the tables by which a segment is told of without a daemon
 #   make=columns wanted=TABLE   the rows of a `struct column` table
+#   make=meanings wanted=TABLE  the explanations of these columns, in their order
 #   make=reads                  the structs that programs read rows into
 #   make=read_tables            ... and what is read into each
 #   make=fields                 <TABLE>_FIELDS: what a table asks the daemon for
@@ -980,6 +981,8 @@ function c_column(at,    rank, n, word, i)
 function explain(list, word, place, says,    key)
 {
 	key = tolower(word) SUBSEP says
+	if (place == "")
+		return
 	if (!(key in shown_as)) {
 		shown_as[key] = word
 		order[norder++] = key
@@ -992,6 +995,15 @@ function explain(list, word, place, says,    key)
 	}
 	if (list == "field" && !index(", " in_fields[key] ",", ", " place ","))
 		in_fields[key] = in_fields[key] (in_fields[key] == "" ? "" : ", ") place
+}
+
+# A column's explanation, where people see a dash instead of null.
+function shown_meaning(table, at,    text)
+{
+	text = plain(column_text(table, at))
+	gsub(/Null where/, "A dash where", text)
+	gsub(/null where/, "a dash where", text)
+	return text
 }
 
 # "WAIT" of "WAIT(%)".
@@ -1073,6 +1085,11 @@ END {
 			if (tables[i] == wanted)
 				for (k = 0; k < ncolumns[wanted]; k++)
 					c_column(wanted SUBSEP k)
+	} else if (make == "meanings") {
+		for (i = 0; i < ntables; i++)
+			if (tables[i] == wanted)
+				for (k = 0; k < ncolumns[wanted]; k++)
+					print "\t" quoted(shown_meaning(wanted, wanted SUBSEP k)) ","
 	} else if (make == "fields") {
 		for (i = 0; i < ntables; i++) {
 			if (shown_by[tables[i]] == "")

@@ -23,6 +23,7 @@ headers)
 	done
 	for table in $(there_are columns); do
 		make columns "$table" "schema/${table}_columns.h"
+		make meanings "$table" "schema/${table}_meanings.h"
 	done
 	for object in $(there_are words); do
 		make words "$object" "schema/${object}_words.h"

@@ -109,6 +109,7 @@ START_TEST(pause_help_and_quit_answer_their_keys)
 	fx_show(120, 40);
 	ck_assert(fx_shows("[paused]"));
 	fx_press('h');
+	fx_press('h');
 	fx_press(0);
 	fx_show(120, 40);
 	ck_assert(fx_shows("the next screen"));
@@ -126,6 +127,7 @@ START_TEST(help_that_does_not_fit_is_scrolled)
 {
 	fx_build();
 	fx_press(KEYS_HELP);
+	fx_press('\t');
 	fx_show(80, 24);
 	ck_assert(fx_shows("this help"));
 	for (int i = 0; i < 10; i++) {
@@ -133,10 +135,39 @@ START_TEST(help_that_does_not_fit_is_scrolled)
 		fx_show(80, 24);
 	}
 	ck_assert(!fx_shows("this help"));
-	ck_assert(fx_shows("any other key goes back"));
+	ck_assert(fx_shows("any other key: back"));
 	fx_press(KEYS_HOME);
 	fx_show(80, 24);
 	ck_assert(fx_shows("this help"));
+}
+END_TEST
+
+/* The words of the table's header, each of which begins a line of the help. */
+START_TEST(help_explains_each_column_of_the_screen)
+{
+	char header[LINE_BYTES], *word, *left = header;
+
+	fx_add_inflight("ProxyOp", "live", 43);
+	fx.answers.findings = json_loads("{\"findings\": [{\"id\": 1, \"active\": true,"
+		" \"kind\": \"stall\", \"severity\": \"critical\", \"text\": \"it hangs\"}]}", 0, NULL);
+	fx.answers.peers = json_loads("{\"peers\": [{\"rank\": 1, \"peer\": 2}]}", 0, NULL);
+	fx_build();
+	fx.place.screen = _i;
+	fx_show(80, 40);
+	snprintf(header, sizeof(header), "%s", fx.frame.lines[fx_find_line("6 Jobs") + 1].text);
+	fx_press('h');
+	fx_show(80, 200);
+	while ((word = strsep(&left, " "))) {
+		int i = 0;
+
+		while (*word && i < fx.frame.count &&
+		       (strncmp(fx.frame.lines[i].text, word, strlen(word)) ||
+			fx.frame.lines[i].text[strlen(word)] != ' '))
+			i++;
+		ck_assert_msg(i < fx.frame.count, "%s is not explained", word);
+	}
+	ck_assert(fx_shows("records/s     The records that"));
+	ck_assert(!fx_shows("this help"));
 }
 END_TEST
 
@@ -470,6 +501,7 @@ int main(void)
 		FX_TEST(the_menu_sorts_by_the_column_that_is_chosen),
 		FX_TEST(pause_help_and_quit_answer_their_keys),
 		FX_TEST(help_that_does_not_fit_is_scrolled),
+		FX_LOOP(help_explains_each_column_of_the_screen, 0, VIEW_SCREENS),
 		FX_TEST(enter_goes_from_job_to_operation_and_escape_back),
 		FX_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown),
 		FX_TEST(a_row_without_parts_is_shown_in_detail),

@@ -58,3 +58,13 @@ void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, co
 	}
 	free(copy);
 }
+
+void prose_put_term(struct frame *frame, int indent, const char *term, const char *meaning)
+{
+	char text[LINE_BYTES];
+
+	if (!meaning)
+		return;
+	snprintf(text, sizeof(text), "%-*s %s", indent - 1, term, meaning);
+	prose_put(frame, LINE_PLAIN, 0, indent, text);
+}

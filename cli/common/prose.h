@@ -10,6 +10,7 @@
 #include "cli/common/cli.h"
 #include "cli/table/frame.h"
 
+#define PROSE_TERM   14	/* columns of a term before its meaning */
 #define PROSE_WIDEST 100	/* longer lines are hard to read */
 
 /* A page as wide as the terminal, `most` columns at most; printed and freed at its end. */
@@ -21,5 +22,8 @@ void prose_end(struct frame *page, const struct cli *cli);
  * by `rest`.
  */
 void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, const char *text);
+
+/* Puts a term and, beside it from column `indent` on, what it means; nothing without a meaning. */
+void prose_put_term(struct frame *frame, int indent, const char *term, const char *meaning);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cli/common/prose.h"
 #include "cli/top/marks.h"
 #include "cli/view/verdict.h"
+#include "util/list.h"
 #include "util/phrase.h"
 #include "util/text.h"
 
@@ -215,4 +216,18 @@ void head_put(struct frame *frame, const struct view *view, const struct place *
 	head_put_node(frame, view, place);
 	if (frame->capacity >= TALL)
 		head_put_more(frame, view);
+}
+
+static const struct column head_columns[] = {
+#include "schema/head_columns.h"
+};
+
+static const char *const head_meanings[] = {
+#include "schema/head_meanings.h"
+};
+
+void head_put_help(struct frame *frame)
+{
+	for (size_t i = 0; i < ARRAY_LEN(head_columns); i++)
+		prose_put_term(frame, PROSE_TERM, head_columns[i].header, head_meanings[i]);
 }

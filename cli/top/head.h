@@ -8,4 +8,7 @@
 
 void head_put(struct frame *frame, const struct view *view, const struct place *place);
 
+/* The words of the head, each with its meaning. */
+void head_put_help(struct frame *frame);
+
 #endif

@@ -141,6 +141,15 @@ static void act_toggle(struct place *place, const struct view *view, int offset)
 	place->help_line = 0;
 }
 
+static void act_help(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place->help = true;
+	place->help_keys = false;
+	place->help_line = 0;
+}
+
 static void act_menu(struct place *place, const struct view *view, int unused);
 
 /* ---- the table ----------------------------------------------------------------- */
@@ -156,7 +165,8 @@ static const struct key_row {
 	const char *footer;	/* NULL: it is not in the footer */
 	unsigned flags;
 } rows[] = {
-	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_toggle, FLAG(help), "this help", "F1 Help", 0 },
+	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_help, 0, "what this screen shows; again: this help", "F1 Help",
+	  0 },
 	{ "Tab Right", { '\t', KEYS_NEXT }, act_turn, 1, "the next screen", "Tab Screen", 0 },
 	{ "Shift-Tab Left", { KEYS_PREVIOUS }, act_turn, -1, "the previous screen", NULL, 0 },
 	{ "1", { '1' }, act_screen, VIEW_RANKS, "ranks", NULL, 0 },
@@ -215,17 +225,6 @@ static const struct key_row {
 	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit", 0 },
 };
 
-static const char *const legend[] = {
-	"",
-	"WAIT    part of the last seconds that the rank waited for others; a mean over ranks",
-	"BLAME   part of the time that the others waited for this one",
-	"LAST    in how many of the operations in which somebody was late it was the last",
-	"LATE    how long after the first rank on this node it comes, in these",
-	"IDLE    part of the time spent outside NCCL's kernels",
-	"OLDEST  the longest that something of this rank has been in flight",
-	"A dash is a value that is not known.",
-};
-
 static const struct key_row *key_row_of(int key)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -240,7 +239,7 @@ static bool key_is_allowed(const struct place *place, const struct key_row *row)
 	return !(row->flags & CHANGES && place->readonly);
 }
 
-/* Only what moves, and what quits, does not leave the help. */
+/* What moves, turns and quits does not leave the help: h goes on to the keys, and then back. */
 static void help_press(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = key_row_of(key);
@@ -252,6 +251,8 @@ static void help_press(struct place *place, const struct view *view, int key)
 					      PLACE_FAR);
 	else if (row && row->argument == FLAG(quit) && row->act == act_toggle)
 		row->act(place, view, row->argument);
+	else if (row && (row->act == act_turn || (row->act == act_help && !place->help_keys)))
+		act_toggle(place, view, FLAG(help_keys));
 	else
 		place->help = false;
 }
@@ -320,25 +321,10 @@ static void help_put_key(struct line *line, const struct place *place, const str
 		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
 }
 
-static void help_put_line(struct frame *frame, const struct place *place, int i)
+void keys_put_help(struct frame *frame, const struct place *place)
 {
-	struct line *line = frame_add(frame);
-
-	if (i >= (int)ARRAY_LEN(rows))
-		line_put(line, LINE_PLAIN, legend[i - (int)ARRAY_LEN(rows)]);
-	else
-		help_put_key(line, place, &rows[i]);
-}
-
-void keys_put_help(struct frame *frame, struct place *place)
-{
-	int n = (int)(ARRAY_LEN(rows) + ARRAY_LEN(legend));
-
-	line_put(frame_add(frame), LINE_BAR, " Keys: Up and Down scroll, any other key goes back ");
-	place->page = frame_room(frame);
-	place->help_line = keys_clamp(place->help_line, 0, keys_clamp(n - place->page, 0, n));
-	for (int i = place->help_line; i < n && frame_room(frame); i++)
-		help_put_line(frame, place, i);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		help_put_key(frame_add(frame), place, &rows[i]);
 }
 
 void keys_put_footer(struct frame *frame, const struct place *place)

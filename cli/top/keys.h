@@ -32,8 +32,8 @@ enum key {
 /* Acts on a key; one that means nothing here is ignored. */
 void keys_press(struct place *place, const struct view *view, int key);
 
-/* The help, from place->help_line on; and the keys' names in one line. */
-void keys_put_help(struct frame *frame, struct place *place);
+/* What each key does, a line each; and the keys' names in one line. */
+void keys_put_help(struct frame *frame, const struct place *place);
 void keys_put_footer(struct frame *frame, const struct place *place);
 
 #endif

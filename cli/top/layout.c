@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/common/prose.h"
 #include "cli/top/detail.h"
 #include "cli/top/head.h"
 #include "cli/top/keys.h"
@@ -107,15 +108,25 @@ static json_t *rows_to_fit(const struct frame *frame, const json_t *rows, int fi
 	return some;
 }
 
+/* Chooses the columns that there is room for, and their widths. */
+static void table_fit(struct report *report, const struct frame *frame, const struct view *view,
+		      const struct place *place, enum view_table table, const json_t *rows, int first)
+{
+	const struct report_style style = { .now_ns = view->now_ns };
+	json_t *fitted = rows_to_fit(frame, rows, first);
+
+	report_init(report, view_tables[table].columns, *view_tables[table].count, &style);
+	report_fit(report, fitted, frame->columns - sign_width(place));
+	json_decref(fitted);
+}
+
 /* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
 static void table_put(struct frame *frame, const struct view *view, const struct place *place,
 		      enum view_table table, const json_t *rows, int first, int most, int cursor)
 {
 	const struct view_table_type *type = &view_tables[table];
-	const struct report_style style = { .now_ns = view->now_ns };
 	int n = (int)json_array_size(rows);
 	struct report report;
-	json_t *fitted;
 	const json_t *row;
 
 	if (!n) {
@@ -124,10 +135,7 @@ static void table_put(struct frame *frame, const struct view *view, const struct
 				 ? "nothing fits the filter" : type->nothing);
 		return;
 	}
-	report_init(&report, type->columns, *type->count, &style);
-	fitted = rows_to_fit(frame, rows, first);
-	report_fit(&report, fitted, frame->columns - sign_width(place));
-	json_decref(fitted);
+	table_fit(&report, frame, view, place, table, rows, first);
 	table_put_header(frame, &report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
 		if (i == first + most) {
@@ -247,6 +255,59 @@ static void layout_put_details(struct frame *frame, const struct view *view, str
 	frame_deinit(&all);
 }
 
+/* ---- help ------------------------------------------------------------------------ */
+
+static void help_put_columns(struct frame *frame, const struct report *report,
+			     enum view_table table, bool shown)
+{
+	const struct view_table_type *type = &view_tables[table];
+
+	for (size_t i = 0; i < *type->count; i++)
+		if (type->columns[i].header && shown == (report->width[i] > 0))
+			prose_put_term(frame, PROSE_TERM, type->columns[i].header, type->meanings[i]);
+}
+
+/* What the table's columns mean, those first that are shown, and the words of the head. */
+static void help_put_screen(struct frame *frame, const struct view *view, const struct place *place)
+{
+	const struct place_path *path = &place->path[place->screen];
+	const struct place_step *step = &path->step[path->depth];
+	enum view_table table = place_table(place);
+	json_t *rows = rows_select(view, place, table, step->scope);
+	struct report report;
+
+	table_fit(&report, frame, view, place, table, rows, step->scroll);
+	json_decref(rows);
+	help_put_columns(frame, &report, table, true);
+	line_put(frame_add(frame), LINE_BOLD, "Not shown now: there is no room, or nothing is known");
+	help_put_columns(frame, &report, table, false);
+	line_put(frame_add(frame), LINE_BOLD, "In the lines above the table");
+	head_put_help(frame);
+}
+
+static void layout_put_help(struct frame *frame, const struct view *view, struct place *place)
+{
+	struct line *title = frame_add(frame);
+	struct frame all;
+	int n;
+
+	frame_init(&all, frame->columns, DETAIL_LINES);
+	if (place->help_keys)
+		keys_put_help(&all, place);
+	else
+		help_put_screen(&all, view, place);
+	line_printf(title, LINE_BAR, place->help_keys
+			    ? " Keys.  Up, Down: scroll; Tab: columns; any other key: back "
+			    : " %s.  Up, Down: scroll; h: all keys; any other key: back ",
+		    view_tables[place_table(place)].title);
+	place->page = frame_room(frame);
+	n = all.count - place->page;
+	place->help_line = layout_clamp(place->help_line, 0, n > 0 ? n : 0);
+	for (int i = place->help_line; i < all.count && frame_room(frame); i++)
+		*frame_add(frame) = all.lines[i];
+	frame_deinit(&all);
+}
+
 /* ---- around the table ----------------------------------------------------------- */
 
 static void layout_put_tabs(struct frame *frame, const struct view *view, const struct place *place)
@@ -329,7 +390,7 @@ static void layout_put_plot(struct frame *frame, const struct view *view, const 
 static void layout_put_body(struct frame *frame, const struct view *view, struct place *place)
 {
 	if (place->help) {
-		keys_put_help(frame, place);
+		layout_put_help(frame, view, place);
 		return;
 	}
 	if (!view->known)

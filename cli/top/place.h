@@ -51,6 +51,7 @@ struct place {
 	bool follow;	/* the cursor stays with its row, not with its line */
 	bool paused;
 	bool help;
+	bool help_keys;		/* of the keys, instead of what is on the screen */
 	bool quit;
 	bool interactive;	/* false: one frame of text, no keys */
 	bool ascii;

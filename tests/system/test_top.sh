@@ -120,8 +120,8 @@ check "5 shows findings, or that there are none" choose "^.SEVERITY|nothing was 
 check "4 shows what is in flight" choose "AGE .*EVENT" 4
 check "and all of one" choose "^kernel_started" Enter G
 press Escape
-press h
-check "h shows the keys" sees "this help"
+check "h explains the screen's columns" choose "^AGE +The time since it began" h
+check "and then the keys" choose "this help" h
 press x
 check "any key leaves the help" no_longer_sees "this help"
 press p
@@ -185,7 +185,7 @@ check "even a crash gives the terminal back" ends_with SEGV 139
 
 open_terminal 100 20 "$I" top --readonly
 sees "every 2.0s" >/dev/null
-press T L h End
+press T L h h End
 check "--readonly has no key for levels" sees "nothing can be changed"
 press q
 

@@ -105,14 +105,14 @@ key() {
 
 open_top 120 40
 sleep 0.2
-key F1 "this help" F1
+key F1 "^RANK +The rank within" F1
 press q		# of the help, too
 check "q in the help ends it" wait_until 20 test -s "$T/after"
 open_top 120 40
 sleep 0.2
-key h "this help" h
+key h "this help" h h
 check "any other key leaves the help" eval 'press x; no_longer_sees "this help"'
-key '?' "this help" '?'
+key '?' "this help" '?' Tab
 press Escape
 
 key Tab "^.COMM .*SIZE" Tab
@@ -129,11 +129,11 @@ press 1 1
 sees "^.RANK "
 
 key Esc "^Communicators" Escape
-check "Esc, again: the jobs" press_until "^Jobs" Escape
+check "Esc, again: the jobs" press_until "^.JOB " Escape
 key Enter "^Communicators  job 712" Enter
 check "Enter: ranks of a communicator" press_until "^Ranks .*comm world" Enter
 press Escape Escape
-sees "^Jobs"
+sees "^.JOB "
 press j
 check "Enter: another job" press_until "^Communicators  job 711" Enter
 press 1 1
@@ -253,8 +253,8 @@ done
 
 # What the help names, and nothing else, was tried.
 open_top 120 80
-press h
-sees "any other key goes back"
+press h h
+sees "any other key: back"
 names=$(screen | sed -n '/this help/,/^.*quit$/p' | cut -c 1-16)
 all_tried() {
 	local name missing=0
