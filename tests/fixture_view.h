@@ -105,7 +105,9 @@ static inline json_t *fx_ranks(void)
 static inline json_t *fx_worst_rank(int rank)
 {
 	json_t *row = json_incref(json_array_get(fx_ranks(), (size_t)rank));
+	double first = json_number_value(json_object_get(json_array_get(fx_ranks(), 0), "badness"));
 
+	json_object_set_new(row, "badness", json_real(0.1 + (first < 4 ? 4 : first)));
 	json_array_remove(fx_ranks(), (size_t)rank);
 	json_array_insert_new(fx_ranks(), 0, row);
 	return row;

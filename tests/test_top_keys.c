@@ -275,13 +275,34 @@ START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
 	fx_show(120, 40);
 	ck_assert(fx_shows("[filter 4002|:16:]"));
 	fx_press('\\');
-	fx_press(KEYS_ERASE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("VALUE):    now: 4002|:16:"));
 	fx_type("nonsense");
 	fx_show(120, 40);
-	ck_assert_int_eq(fx.place.count, 1);
+	ck_assert_int_eq(fx.place.count, 0);
 	fx_press(KEYS_ESCAPE);
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2);
+	fx_press('\\');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, FX_RANKS);
+}
+END_TEST
+
+START_TEST(a_word_or_all_that_was_typed_can_be_taken_away)
+{
+	fx_build();
+	fx_press('/');
+	fx_type("one two  ");
+	fx_press('W' - '@');
+	ck_assert_str_eq(fx.place.prompt.text, "one ");
+	fx_press('W' - '@');
+	ck_assert_str_eq(fx.place.prompt.text, "");
+	fx_type("three four");
+	fx_press('U' - '@');
+	ck_assert_str_eq(fx.place.prompt.text, "");
+	ck_assert_str_eq(fx.place.search, "");
 }
 END_TEST
 
@@ -328,8 +349,11 @@ START_TEST(the_delay_is_taken_when_it_makes_sense)
 {
 	fx_build();
 	fx_press('d');
-	for (int i = 0; i < 9; i++)
-		fx_press(KEYS_ERASE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("now: 2.0s"));
+	fx_press(KEYS_ENTER);
+	ck_assert_uint_eq(fx.place.delay_ns, 2 * FX_SECOND);
+	fx_press('d');
 	fx_type("0.01");
 	fx_press(KEYS_ENTER);
 	fx_show(120, 40);
@@ -462,6 +486,28 @@ START_TEST(a_level_is_wished_only_after_a_yes)
 }
 END_TEST
 
+START_TEST(a_question_says_whom_it_concerns_and_what_it_costs)
+{
+	json_object_set_new(json_array_get(fx_ranks(), 0), "job", json_string("4711"));
+	fx_build();
+	fx_ask_for_a_level();
+	fx_show(80, 24);
+	ck_assert(fx_shows("concerns      1 of 8 processes here, of job 4711"));
+	ck_assert(fx_shows("costs         timing kernels takes the budget at most"));
+	ck_assert(fx_shows("ends          when somebody changes it again"));
+	fx_press('n');
+	fx_press('L');
+	fx_press(KEYS_ENTER);	/* the node */
+	fx_press(KEYS_END);
+	fx_press('k');
+	fx_press(KEYS_ENTER);
+	fx_show(80, 24);
+	ck_assert(fx_shows("Level of the node: every operation timed, for 60s"));
+	ck_assert(fx_shows("concerns      8 of 8 processes here"));
+	ck_assert(fx_shows("ends          by itself"));
+}
+END_TEST
+
 START_TEST(readonly_there_is_no_key_for_levels)
 {
 	fx_build();
@@ -506,6 +552,7 @@ int main(void)
 		FX_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown),
 		FX_TEST(a_row_without_parts_is_shown_in_detail),
 		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
+		FX_TEST(a_word_or_all_that_was_typed_can_be_taken_away),
 		FX_TEST(the_filter_knows_the_fields_of_the_table),
 		FX_TEST(searching_moves_the_cursor_on),
 		FX_TEST(the_delay_is_taken_when_it_makes_sense),
@@ -514,6 +561,7 @@ int main(void)
 		FX_TEST(the_tree_has_jobs_above_communicators_above_ranks),
 		FX_TEST(followed_rows_keep_the_cursor_and_others_do_not),
 		FX_TEST(a_level_is_wished_only_after_a_yes),
+		FX_TEST(a_question_says_whom_it_concerns_and_what_it_costs),
 		FX_TEST(readonly_there_is_no_key_for_levels),
 		FX_TEST(no_key_breaks_the_view),
 	};

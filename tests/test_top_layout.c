@@ -115,6 +115,32 @@ START_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
 }
 END_TEST
 
+/* Two looks: what is young has other ages in each, and those of a rank differ little in blame. */
+START_TEST(what_differs_by_less_than_a_second_stays_where_it_is)
+{
+	for (int i = 0; i < 3; i++) {
+		json_t *row = fx_add_inflight("ProxyOp", "live", i ? 0.001 * ((i + _i) % 2) : 43);
+
+		json_object_set_new(row, "rank", json_integer(i ? 3 - i : 7));
+		json_object_set_new(json_array_get(fx_ranks(), (size_t)i), "badness",
+				    json_real(i ? 0.01 * ((i + _i) % 2) : 0.5));
+	}
+	fx_build();
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "   0  0000"));
+	ck_assert_ptr_nonnull(strstr(fx_row(1), "   1  0000"));
+	ck_assert_ptr_nonnull(strstr(fx_row(2), "   2  0000"));
+	fx.place.screen = VIEW_INFLIGHT;
+	fx_show(120, 40);
+	for (int i = 0; i < 3; i++) {
+		static const char *const rank[] = { "   7  ProxyOp", "   1  ProxyOp", "   2  ProxyOp" };
+		const char *row = fx.frame.lines[fx_find_line("AGE ") + 1 + i].text;
+
+		ck_assert_ptr_nonnull(strstr(row, i ? " <1s " : " 43s "));
+		ck_assert_ptr_nonnull(strstr(row, rank[i]));
+	}
+}
+END_TEST
+
 /* The ranks of two jobs, half of the node each. */
 static void fx_two_jobs(void)
 {
@@ -171,6 +197,27 @@ START_TEST(eighty_columns_tell_the_job_where_there_are_several)
 		fx_show(80, 24);
 		ck_assert_int_eq(fx_shows(headers[i]), _i == 0);
 	}
+}
+END_TEST
+
+START_TEST(the_head_tells_the_step_of_the_job_that_one_is_in)
+{
+	fx_two_jobs();
+	for (size_t i = 0; i < FX_RANKS; i++)
+		fx_put_step(json_array_get(fx_ranks(), i), i < 4 ? 0.25 : 0.75);
+	fx_build();
+	fx_show(80, 24);
+	ck_assert(fx_shows("4711 step 1.2s  NCCL 25.0%"));
+	ck_assert(!fx_shows("NCCL 75.0%"));
+	ck_assert(fx_shows("... (key 6)") || fx_shows("exposed wait -"));
+	fx_press('6');
+	fx_show(80, 24);
+	fx_press('j');
+	fx_show(80, 24);
+	fx_press(KEYS_ENTER);
+	fx_show(80, 24);
+	ck_assert(fx_shows("4712 step 1.2s  NCCL 75.0%"));
+	ck_assert(!fx_shows("4711 step"));
 }
 END_TEST
 
@@ -494,6 +541,8 @@ int main(void)
 		FX_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s),
 		FX_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed),
 		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 2),
+		FX_TEST(the_head_tells_the_step_of_the_job_that_one_is_in),
+		FX_LOOP(what_differs_by_less_than_a_second_stays_where_it_is, 0, 2),
 		FX_TEST(the_head_tells_the_step_of_each_job),
 		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
 		FX_TEST(what_is_young_is_counted_where_it_is_not_listed),

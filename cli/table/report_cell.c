@@ -327,7 +327,9 @@ enum line_attr report_cell(const struct column *column, const json_t *row,
 		cell_copy(buf, size, json_string_value(report_get(row, column->path)) ?: "-");
 		return LINE_DIM;
 	}
-	if (style->units == REPORT_RAW)
+	if (style->coarse && column->kind == COL_STALL && value < 1e9)
+		snprintf(buf, size, "<1s");
+	else if (style->units == REPORT_RAW)
 		snprintf(buf, size, "%.15g", value);
 	else
 		kind->show(value, style->units, buf, size);

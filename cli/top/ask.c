@@ -175,6 +175,10 @@ static void ask_take_delay(struct place *place)
 {
 	uint64_t delay_ns;
 
+	if (!place->prompt.text[0]) {
+		prompt_close(&place->prompt);
+		return;
+	}
 	if (text_parse_duration(place->prompt.text, &delay_ns) || delay_ns < LEAST_DELAY_NS) {
 		snprintf(place->prompt.error, sizeof(place->prompt.error),
 			 "seconds, at least 0.1, as 0.5 or 10s");
@@ -223,11 +227,18 @@ void ask_press_prompt(struct place *place, const struct view *view, int key)
 	} else if (key == KEYS_ENTER && place->prompt.what == ASK_DELAY) {
 		ask_take_delay(place);
 	} else if (key == KEYS_ENTER) {
+		ask_typed(place, view);	/* nothing, where nothing was: all rows again */
 		prompt_close(&place->prompt);
 	} else if (key == KEYS_SEARCH && place->prompt.what == ASK_SEARCH) {
 		ask_search(place, view, 1);
 	} else if (key == KEYS_ERASE) {
 		prompt_erase(&place->prompt);
+		ask_typed(place, view);
+	} else if (key == 'W' - '@') {
+		prompt_erase_word(&place->prompt);
+		ask_typed(place, view);
+	} else if (key == 'U' - '@') {
+		prompt_erase_all(&place->prompt);
 		ask_typed(place, view);
 	} else if (key < 0x100) {
 		prompt_add(&place->prompt, key);

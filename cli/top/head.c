@@ -57,11 +57,14 @@ static void head_put_down(struct frame *frame, const struct view *view)
 /* ---- the node ----------------------------------------------------------------- */
 
 /* Puts what is said only where there is room for it. */
-static void head_put_if_fits(struct line *line, enum line_attr attr, const char *label,
+static bool head_put_if_fits(struct line *line, enum line_attr attr, const char *label,
 			     const char *text)
 {
-	if (line->columns + 3 + text_width(label) + text_width(text) <= line->limit)
-		line_printf(line, attr, "  %s %s", label, text);
+	bool fits = line->columns + 3 + text_width(label) + text_width(text) <= line->limit;
+
+	if (fits)
+		line_printf(line, attr, "%s%s %s", line->columns ? "  " : "", label, text);
+	return fits;
 }
 
 static void head_put_known(struct line *line, const char *label, const char *text)
@@ -158,8 +161,11 @@ static void step_add_part(struct phrase *text, const char *label, const json_t *
 		phrase_add(text, "  %s -", label);
 }
 
-/* A job's iteration, where one is known, and how much of it is NCCL's, or waiting. */
-static void head_put_step(struct line *line, const json_t *job, bool named)
+/*
+ * A job's iteration, where one is known, and how much of it is NCCL's, or waiting.  False: there is no
+ * room for it.
+ */
+static bool head_put_step(struct line *line, const json_t *job, bool named)
 {
 	const json_t *ns = json_object_get(job, "iteration_ns");
 	const char *name = json_string_value(json_object_get(job, "job"));
@@ -167,25 +173,40 @@ static void head_put_step(struct line *line, const json_t *job, bool named)
 	struct phrase text;
 
 	if (!json_is_integer(ns))
-		return;
+		return true;
 	phrase_start(&text, parts, sizeof(parts));
 	phrase_add_duration(&text, (uint64_t)json_integer_value(ns));
 	step_add_part(&text, "NCCL", json_object_get(job, "nccl"));
 	step_add_part(&text, "exposed wait", json_object_get(job, "exposed"));
 	snprintf(label, sizeof(label), "%s%sstep", named && name ? name : "",
 		 named && name ? " " : "");
-	head_put_if_fits(line, LINE_PLAIN, label, parts);
+	return head_put_if_fits(line, LINE_PLAIN, label, parts);
 }
 
-static void head_put_steps(struct line *line, const json_t *jobs)
+/* The job that one has gone into; NULL: into none. */
+static const json_t *place_job(const struct place *place)
 {
-	size_t n = json_array_size(jobs);
+	const struct place_path *path = &place->path[place->screen];
 
-	for (size_t i = 0; i < n; i++)
-		head_put_step(line, json_array_get(jobs, i), n > 1);
+	return json_object_get(path->step[path->depth].scope, "job");
 }
 
-static void head_put_more(struct frame *frame, const struct view *view)
+/* Of the job that is looked at, else of each, the worst first, as far as there is room. */
+static void head_put_steps(struct line *line, const json_t *jobs, const struct place *place)
+{
+	const json_t *only = place_job(place);
+	size_t n = json_array_size(jobs), i;
+	bool fits = true;
+	json_t *job;
+
+	json_array_foreach((json_t *)jobs, i, job)
+		if (fits && (!only || json_equal(json_object_get(job, "job"), (json_t *)only)))
+			fits = head_put_step(line, job, n > 1);
+	if (!fits)
+		head_put_if_fits(line, LINE_DIM, "...", "(key 6)");
+}
+
+static void head_put_more(struct frame *frame, const struct view *view, const struct place *place)
 {
 	const json_t *uptime = report_get(view->status, "uptime_ns");
 	struct line *line = frame_add(frame);
@@ -197,7 +218,7 @@ static void head_put_more(struct frame *frame, const struct view *view)
 	if (view->exited)
 		line_printf(line, LINE_DIM, "  %d ended", view->exited);
 	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
-	head_put_steps(line, view->rows[VIEW_JOBS]);
+	head_put_steps(line, view->rows[VIEW_JOBS], place);
 	head_put_count(line, "ops/s", view->ops_per_s);
 	head_put_known(line, "ncclinspd", head_status_text(view, "version"));
 	if (json_is_integer(uptime)) {
@@ -215,7 +236,7 @@ void head_put(struct frame *frame, const struct view *view, const struct place *
 	head_put_verdicts(frame, view, place);
 	head_put_node(frame, view, place);
 	if (frame->capacity >= TALL)
-		head_put_more(frame, view);
+		head_put_more(frame, view, place);
 }
 
 static const struct column head_columns[] = {

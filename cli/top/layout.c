@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/common/prose.h"
+#include "cli/top/ask.h"
 #include "cli/top/detail.h"
 #include "cli/top/head.h"
 #include "cli/top/keys.h"
@@ -112,7 +113,7 @@ static json_t *rows_to_fit(const struct frame *frame, const json_t *rows, int fi
 static void table_fit(struct report *report, const struct frame *frame, const struct view *view,
 		      const struct place *place, enum view_table table, const json_t *rows, int first)
 {
-	const struct report_style style = { .now_ns = view->now_ns };
+	const struct report_style style = { .now_ns = view->now_ns, .coarse = place->interactive };
 	json_t *fitted = rows_to_fit(frame, rows, first);
 
 	report_init(report, view_tables[table].columns, *view_tables[table].count, &style);
@@ -386,6 +387,18 @@ static void layout_put_plot(struct frame *frame, const struct view *view, const 
 			     place->ascii);
 }
 
+/* What is to be known before the question in the footer is answered; the rows stay below. */
+static void layout_put_question(struct frame *frame, const struct view *view,
+				const struct place *place)
+{
+	if (!place->prompt.label)
+		return;
+	if (place->prompt.what == ASK_CONFIRM)
+		wish_put_facts(frame, &place->wish, view->rows[VIEW_RANKS]);
+	else if (place->prompt.what == ASK_FOCUS)
+		wish_put_focus_facts(frame, place->focus.pid, view->rows[VIEW_RANKS]);
+}
+
 /* The part between the head and the footer. */
 static void layout_put_body(struct frame *frame, const struct view *view, struct place *place)
 {
@@ -405,6 +418,7 @@ static void layout_put_body(struct frame *frame, const struct view *view, struct
 		menu_put(frame, &place->menu);
 		return;
 	}
+	layout_put_question(frame, view, place);
 	if (place_step(place)->row) {
 		layout_put_details(frame, view, place);
 		return;

@@ -5,13 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void prompt_open(struct prompt *prompt, const char *label, int what, const char *text)
+void prompt_open(struct prompt *prompt, const char *label, int what, const char *before)
 {
 	prompt->label = label;
 	prompt->what = what;
-	snprintf(prompt->text, sizeof(prompt->text), "%s", text);
-	snprintf(prompt->before, sizeof(prompt->before), "%s", text);
-	prompt->error[0] = '\0';
+	snprintf(prompt->before, sizeof(prompt->before), "%s", before);
+	prompt_erase_all(prompt);
 }
 
 void prompt_close(struct prompt *prompt)
@@ -45,11 +44,30 @@ void prompt_erase(struct prompt *prompt)
 	prompt->error[0] = '\0';
 }
 
+void prompt_erase_word(struct prompt *prompt)
+{
+	size_t len = strlen(prompt->text);
+
+	while (len && prompt->text[len - 1] == ' ')
+		len--;
+	while (len && prompt->text[len - 1] != ' ')
+		len--;
+	prompt->text[len] = '\0';
+	prompt->error[0] = '\0';
+}
+
+void prompt_erase_all(struct prompt *prompt)
+{
+	prompt->text[0] = prompt->error[0] = '\0';
+}
+
 void prompt_put(struct line *line, const struct prompt *prompt)
 {
 	line_printf(line, LINE_BOLD, "%s: ", prompt->label);
 	line_put(line, LINE_PLAIN, prompt->text);
 	line_put(line, LINE_CURSOR, " ");
+	if (prompt->before[0] && !prompt->text[0])
+		line_printf(line, LINE_DIM, "  now: %s", prompt->before);
 	if (prompt->error[0])
 		line_printf(line, LINE_BAD, "  ! %s", prompt->error);
 }

@@ -12,16 +12,19 @@ struct prompt {
 	const char *label;	/* NULL: nothing is asked */
 	int what;		/* the text's purpose */
 	char text[PROMPT_TEXT];
-	char before[PROMPT_TEXT];	/* the text when it was opened */
+	char before[PROMPT_TEXT];	/* what holds until another text is taken; "": nothing */
 	char error[PROMPT_TEXT];	/* why it is not taken; "": it is */
 };
 
-void prompt_open(struct prompt *prompt, const char *label, int what, const char *text);
+/* It begins empty, and shows `before` until something is typed. */
+void prompt_open(struct prompt *prompt, const char *label, int what, const char *before);
 void prompt_close(struct prompt *prompt);
 
-/* A byte of a character is added, or a whole character taken away. */
+/* A byte of a character is added; a whole character, a word, or all is taken away. */
 void prompt_add(struct prompt *prompt, int byte);
 void prompt_erase(struct prompt *prompt);
+void prompt_erase_word(struct prompt *prompt);
+void prompt_erase_all(struct prompt *prompt);
 
 void prompt_put(struct line *line, const struct prompt *prompt);
 

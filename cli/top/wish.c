@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/common/prose.h"
 #include "cli/table/report.h"
 #include "util/list.h"
+#include "util/phrase.h"
 
 /* The targets a request can name, the least first, and where a row of any table has each. */
 static const struct {
@@ -23,19 +25,29 @@ static const struct {
 	{ "job", "job", "job", "job" },
 };
 
+#define SOME_US "some microseconds of NCCL per operation: much of a small one, little of a large one"
+#define BUDGET	"timing kernels takes the budget at most, half a percent by default"
+
+enum { LEVEL_TRACE = 4, LEVEL_ALL = 5 };
+
 static const struct {
 	const char *name;
 	const char *level;	/* NULL: it stays */
 	const char *sample;	/* NULL: it stays */
 	int for_s;		/* seconds; 0: for good */
+	const char *records, *cost;
 } levels[] = {
-	{ "off", "off", NULL, 0 },
-	{ "ops", "ops", NULL, 0 },
-	{ "kernel", "kernel", NULL, 0 },
-	{ "net", "net", NULL, 0 },
-	{ "trace, for 10s", "trace", NULL, 10 },
-	{ "every operation timed, for 60s", NULL, "all", 60 },
-	{ "default: take back what was wished", "default", NULL, 0 },
+	{ "off", "off", NULL, 0, "nothing: no finding will be about it", "none" },
+	{ "ops", "ops", NULL, 0, "which operations are posted, no times of GPU or network",
+	  "the least" },
+	{ "kernel", "kernel", NULL, 0, "operations, and when their kernels ran", BUDGET },
+	{ "net", "net", NULL, 0, "operations, kernels, and what the network did", BUDGET },
+	[LEVEL_TRACE] = { "trace, for 10s", "trace", NULL, 10,
+			  "every event and every state, a record each", SOME_US },
+	[LEVEL_ALL] = { "every operation timed, for 60s", NULL, "all", 60,
+			"the kernels of all operations, beyond the budget", SOME_US },
+	{ "default: take back what was wished", "default", NULL, 0, "what the processes began with",
+	  BUDGET },
 };
 
 void wish_deinit(struct top_wish *wish)
@@ -144,6 +156,7 @@ void wish_take_level(struct top_wish *wish, int index)
 		if (levels[index].for_s)
 			json_object_set_new(body, "for_s", json_integer(levels[index].for_s));
 	}
+	wish->level = index;
 	snprintf(wish->question, sizeof(wish->question), "Level of %s: %s.  Do it? (y/n)",
 		 wish->whom, levels[index].name);
 }
@@ -156,9 +169,89 @@ void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, 
 
 	wish_take_target(wish, (int)index, json_string_value(json_array_get(items, index)));
 	json_decref(items);
+	wish->level = LEVEL_TRACE;
 	snprintf(wish->file, sizeof(wish->file), "%s", file);
 	snprintf(wish->question, sizeof(wish->question), "Trace %s for %d s into %s? (y/n)",
 		 wish->whom, CAPTURE_S, file);
+}
+
+/* ---- before a yes ------------------------------------------------------------ */
+
+/* An empty body is the node. */
+static bool rank_is_meant(const json_t *rank, const json_t *bodies)
+{
+	json_t *body;
+	size_t i;
+
+	json_array_foreach((json_t *)bodies, i, body) {
+		bool meant = true;
+
+		for (size_t k = 0; k < ARRAY_LEN(targets); k++) {
+			const json_t *wanted = json_object_get(body, targets[k].member);
+
+			meant = meant && (!wanted || json_equal((json_t *)wanted,
+					json_object_get(rank, targets[k].member)));
+		}
+		if (meant)
+			return true;
+	}
+	return false;
+}
+
+/* "2 of 10 processes, of job 4711": of which jobs, as far as there is room. */
+static void put_scope(struct frame *frame, const json_t *bodies, const json_t *ranks)
+{
+	json_t *all = json_object(), *meant = json_object(), *jobs = json_object(), *rank, *unused;
+	char pid[32], list[2 * WISH_TEXT];
+	struct phrase text;
+	const char *job;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank) {
+		snprintf(pid, sizeof(pid), "%lld",
+			 (long long)json_integer_value(json_object_get(rank, "pid")));
+		json_object_set_new(all, pid, json_true());
+		if (!rank_is_meant(rank, bodies))
+			continue;
+		json_object_set_new(meant, pid, json_true());
+		job = json_string_value(json_object_get(rank, "job"));
+		if (job)
+			json_object_set_new(jobs, job, json_true());
+	}
+	phrase_start(&text, list, sizeof(list));
+	phrase_add(&text, "%zu of %zu processes here", json_object_size(meant), json_object_size(all));
+	i = 0;
+	json_object_foreach(jobs, job, unused)
+		phrase_add(&text, "%s%s", i++ ? ", " : json_object_size(jobs) > 1 ? ", of jobs "
+			   : ", of job ", job);
+	prose_put_term(frame, PROSE_TERM, "concerns", list);
+	json_decref(all);
+	json_decref(meant);
+	json_decref(jobs);
+}
+
+static void put_facts(struct frame *frame, const json_t *bodies, int level, const json_t *ranks,
+		      const char *ends)
+{
+	put_scope(frame, bodies, ranks);
+	prose_put_term(frame, PROSE_TERM, "records", levels[level].records);
+	prose_put_term(frame, PROSE_TERM, "costs", levels[level].cost);
+	prose_put_term(frame, PROSE_TERM, "ends", ends);
+}
+
+void wish_put_facts(struct frame *frame, const struct top_wish *wish, const json_t *ranks)
+{
+	put_facts(frame, wish->chosen, wish->level, ranks,
+		  levels[wish->level].for_s ? "by itself, after that time"
+					    : "when somebody changes it again: L, default");
+}
+
+void wish_put_focus_facts(struct frame *frame, json_int_t pid, const json_t *ranks)
+{
+	json_t *bodies = json_pack("[{s:I}]", "pid", pid);
+
+	put_facts(frame, bodies, LEVEL_ALL, ranks, "half a minute after you look elsewhere");
+	json_decref(bodies);
 }
 
 void wish_confirm(struct top_wish *wish)

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "cli/table/frame.h"
 #include "cli/top/capture.h"
 
 #define WISH_TEXT 128
@@ -20,6 +21,7 @@ struct top_wish {
 	json_t *due;		/* confirmed, to be sent and then forgotten; or NULL */
 	char file[CAPTURE_PATH];	/* a trace of it is to be written there; "": none is */
 	bool snapshot;		/* one is wanted: to be asked for, and then forgotten */
+	int level;		/* the wished one's place in wish_levels() */
 	char whom[WISH_TEXT];
 	char question[2 * WISH_TEXT + CAPTURE_PATH];
 	char told[CAPTURE_TEXT];	/* outcome of the last one; "": nothing to tell */
@@ -43,6 +45,13 @@ void wish_take_level(struct top_wish *wish, int index);
  * of the node: wish->question asks.
  */
 void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, const char *file);
+
+/*
+ * What there is to know before a yes: whom it concerns, by rows of ranks, what is recorded, what that
+ * costs, and when it ends; and the same of timing all operations of one process.
+ */
+void wish_put_facts(struct frame *frame, const struct top_wish *wish, const json_t *ranks);
+void wish_put_focus_facts(struct frame *frame, json_int_t pid, const json_t *ranks);
 
 /* Yes: it becomes due. */
 void wish_confirm(struct top_wish *wish);

@@ -134,6 +134,55 @@ void view_forget(struct view_kept_answer *kept)
 	memset(kept, 0, sizeof(*kept));
 }
 
+/* Rows in the order of what they are, so that they stay where they are from look to look. */
+static void rows_sort_by_name(json_t *rows)
+{
+	static const struct column what = {
+		NULL, NULL, COL_TEXT, "event_type/func/channel/peer/step", 0, 0, 0 };
+	static const struct column rank = { NULL, NULL, COL_INTEGER, "rank", 0, 0, 0 };
+	static const struct column comm = { NULL, NULL, COL_TEXT, "comm_name/comm_id", 0, 0, 0 };
+
+	report_sort(rows, &what, true);
+	report_sort(rows, &rank, true);
+	report_sort(rows, &comm, true);
+}
+
+/* What has lasted for less than a second comes last, and in no order of time. */
+static json_t *rows_settle_young(json_t *rows)
+{
+	json_t *old = json_array(), *young = json_array(), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+		json_array_append(json_integer_value(json_object_get(row, "age_ns")) <
+				  (json_int_t)VIEW_OLD_NS ? young : old, row);
+	rows_sort_by_name(young);
+	json_array_extend(old, young);
+	json_decref(young);
+	json_decref(rows);
+	return old;
+}
+
+/*
+ * The order of the daemon in steps of a twentieth of its scale: who waits a little more than another
+ * does not change places with it at each look.  What hangs stays in the order of its age.
+ */
+static void ranks_settle(json_t *ranks)
+{
+	static const struct column order = { NULL, NULL, COL_NUMBER, "order", 0, 0, 0 };
+	json_t *rank;
+	size_t i;
+
+	json_array_foreach(ranks, i, rank) {
+		double badness = json_number_value(json_object_get(rank, "badness"));
+
+		json_object_set_new(rank, "order", json_real(json_is_true(json_object_get(rank, "stalled"))
+				? badness : (double)(int)(badness * 20) / 20));
+	}
+	rows_sort_by_name(ranks);
+	report_sort(ranks, &order, false);
+}
+
 static void build_inflight(struct view *view, const struct view_answers *answers)
 {
 	static const struct column oldest = { NULL, NULL, COL_AGE, "age_ns", 0, 0, 0 };
@@ -141,6 +190,7 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 				       inflight_dress);
 
 	report_sort(rows, &oldest, false);
+	rows = rows_settle_young(rows);
 	view->rows[VIEW_INFLIGHT] = rows;
 	view->only_old = answers->only_old;
 	view->inflight_total = (int)json_integer_value(json_object_get(answers->inflight,
@@ -192,6 +242,7 @@ static void build_ranks(struct view *view, const struct view_answers *answers)
 	label_rows(ranks, view->names);
 	json_array_foreach(ranks, i, rank)
 		ranks_dress(rank);
+	ranks_settle(ranks);
 	json_decref(view->jobs);
 	view->jobs = jobs_of_ranks(ranks);
 	view->rows[VIEW_RANKS] = json_incref(ranks);
