@@ -169,7 +169,7 @@ static void report_put_order(const struct report *report, const json_t *rows,
 		    rows_told_apart(report, rows, i) > least)
 			order[i] = 1;
 		if (report->columns[i].drop & REPORT_VARIES && report->width[i] &&
-		    column_varies(&report->columns[i], rows))
+		    (report->style.varies || column_varies(&report->columns[i], rows)))
 			order[i] = 1;
 	}
 }

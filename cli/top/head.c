@@ -183,14 +183,6 @@ static bool head_put_step(struct line *line, const json_t *job, bool named)
 	return head_put_if_fits(line, LINE_PLAIN, label, parts);
 }
 
-/* The job that one has gone into; NULL: into none. */
-static const json_t *place_job(const struct place *place)
-{
-	const struct place_path *path = &place->path[place->screen];
-
-	return json_object_get(path->step[path->depth].scope, "job");
-}
-
 /* Of the job that is looked at, else of each, the worst first, as far as there is room. */
 static void head_put_steps(struct line *line, const json_t *jobs, const struct place *place)
 {

@@ -113,7 +113,10 @@ static json_t *rows_to_fit(const struct frame *frame, const json_t *rows, int fi
 static void table_fit(struct report *report, const struct frame *frame, const struct view *view,
 		      const struct place *place, enum view_table table, const json_t *rows, int first)
 {
-	const struct report_style style = { .now_ns = view->now_ns, .coarse = place->interactive };
+	const struct report_style style = {
+		.now_ns = view->now_ns, .coarse = place->interactive,
+		.varies = json_array_size(view->rows[VIEW_JOBS]) > 1 && !place_job(place),
+	};
 	json_t *fitted = rows_to_fit(frame, rows, first);
 
 	report_init(report, view_tables[table].columns, *view_tables[table].count, &style);

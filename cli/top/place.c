@@ -179,6 +179,13 @@ void place_move(struct place *place, int step)
 	at->key[0] = '\0';	/* the next frame finds out whose row it is */
 }
 
+const json_t *place_job(const struct place *place)
+{
+	const struct place_path *path = step_path(place);
+
+	return json_object_get(path->step[path->depth].scope, "job");
+}
+
 json_int_t place_process(const struct place *place, const struct view *view)
 {
 	const struct place_path *path = step_path(place);

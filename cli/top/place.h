@@ -93,6 +93,9 @@ void place_lead(struct place *place, const struct view *view);
 /* The cursor up or down, as far as there are rows. */
 void place_move(struct place *place, int step);
 
+/* The job that the user has gone into; NULL: into none. */
+const json_t *place_job(const struct place *place);
+
 /* The process that the user looks at: has gone into; 0: none. */
 json_int_t place_process(const struct place *place, const struct view *view);
 
