@@ -47,7 +47,7 @@ if [ -t 0 ] && [ -t 1 ]; then
 		rank is slow. After ten seconds or so the first lines of the live view name it.
 
 		  Enter  into a row, to what that rank ran; Esc back      5  findings (after three minutes)
-		  2, 3   operations, network links                        h  all keys      q  end
+		  2, 3   operations, network links                        h  help          q  end
 
 		To try other commands meanwhile, in another terminal:
 

@@ -290,6 +290,35 @@ START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
 }
 END_TEST
 
+START_TEST(clicks_choose_open_and_sort)
+{
+	int header, x;
+
+	fx_build();
+	fx_show(120, 40);
+	header = fx_find_line("RANK  GPU");
+	fx_press(KEYS_CLICK_AT(4, header + 3));
+	ck_assert_int_eq(fx_step()->cursor, 2);
+	fx_press(KEYS_WHEEL_DOWN);
+	ck_assert_int_eq(fx_step()->cursor, 5);
+	fx_press(KEYS_WHEEL_UP);
+	ck_assert_int_eq(fx_step()->cursor, 2);
+	fx_press(KEYS_CLICK_AT(0, 0));	/* nothing is there */
+	fx_press(KEYS_CLICK_AT(0, 39));
+	ck_assert_int_eq(fx_step()->cursor, 2);
+	x = (int)(strstr(fx.frame.lines[header].text, "PID") - fx.frame.lines[header].text);
+	fx_press(KEYS_CLICK_AT(x, header));
+	ck_assert_ptr_nonnull(strstr(fx_row(0), " 4007 "));
+	fx_press(KEYS_CLICK_AT(x, header));
+	ck_assert_ptr_nonnull(strstr(fx_row(0), " 4000 "));
+	fx_press(KEYS_CLICK_AT(4, header + 3));
+	ck_assert_int_eq(fx_step()->table, VIEW_KINDS);
+	fx_press('h');
+	fx_press(KEYS_CLICK_AT(4, 4));
+	ck_assert(!fx.place.help);
+}
+END_TEST
+
 START_TEST(a_word_or_all_that_was_typed_can_be_taken_away)
 {
 	fx_build();
@@ -552,6 +581,7 @@ int main(void)
 		FX_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown),
 		FX_TEST(a_row_without_parts_is_shown_in_detail),
 		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
+		FX_TEST(clicks_choose_open_and_sort),
 		FX_TEST(a_word_or_all_that_was_typed_can_be_taken_away),
 		FX_TEST(the_filter_knows_the_fields_of_the_table),
 		FX_TEST(searching_moves_the_cursor_on),

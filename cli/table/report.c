@@ -259,6 +259,18 @@ void report_fit(struct report *report, const json_t *rows, int limit)
 	report->width[last] = left < 1 ? 1 : left < whole ? left : whole;
 }
 
+int report_column_at(const struct report *report, int x)
+{
+	for (size_t i = 0; i < report->count && x >= 0; i++) {
+		if (!report->width[i])
+			continue;
+		if (x < report->width[i] + GAP)
+			return (int)i;
+		x -= report->width[i] + GAP;
+	}
+	return -1;
+}
+
 /* Blanks between this cell and the one before it. */
 static void line_put_gap(struct line *line, enum line_attr attr)
 {

@@ -99,6 +99,9 @@ void report_init(struct report *report, const struct column *columns, size_t cou
 /* Widen to what the rows need (NULL: their least), then drop columns to fit `limit`. */
 void report_fit(struct report *report, const json_t *rows, int limit);
 
+/* The column that has the terminal's column `x` of a line; -1: none. */
+int report_column_at(const struct report *report, int x);
+
 /* The header; `sort` is the column it is sorted by, or -1. */
 void report_header(const struct report *report, struct line *line, int sort);
 void report_row(const struct report *report, const json_t *row, struct line *line);

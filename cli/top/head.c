@@ -128,6 +128,8 @@ static void head_put_flags(struct line *line, const struct place *place)
 
 	if (place->paused)
 		head_put_flag(line, "[paused]");
+	if (place->mouse)
+		head_put_flag(line, "[mouse]");
 	if (place->follow)
 		head_put_flag(line, "[follow]");
 	snprintf(tagged, sizeof(tagged), "[%zu tagged]", marks_tagged(place));

@@ -212,6 +212,8 @@ static const struct key_row {
 	{ "g", { 'g' }, ask_pick, PLACE_GPU, "only one GPU", NULL, IN_MENU },
 	{ "c", { 'c' }, ask_pick, PLACE_COMM, "only one communicator", NULL, IN_MENU },
 	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL, IN_MENU },
+	{ "m", { 'm' }, act_toggle, FLAG(mouse),
+	  "the mouse: clicks choose, open and sort, instead of marking text", NULL, IN_MENU },
 	{ "d", { 'd' }, ask_text, ASK_DELAY, "seconds between two looks", NULL, IN_MENU },
 	{ "L", { 'L' }, ask_level, 0,
 	  "change the level of a process, job, communicator or the node", NULL,
@@ -290,6 +292,52 @@ static void menu_press(struct place *place, const struct view *view, int key)
 			rows[i].act(place, view, rows[i].argument);
 }
 
+/* ---- the mouse ----------------------------------------------------------------- */
+
+#define WHEEL_ROWS 3
+
+/* A header sorts by its column, and then the other way round. */
+static void click_header(struct place *place, int x)
+{
+	enum view_table table = place_table(place);
+	int column = report_column_at(&place->shown, x - marks_width(place));
+
+	if (column >= 0 && column == place->sort[table])
+		place->ascending[table] = !place->ascending[table];
+	else if (column >= 0)
+		place->sort[table] = column;
+}
+
+/* A row gets the cursor, and opens where it has it. */
+static void click_press(struct place *place, int x, int y)
+{
+	struct place_step *step = place_step(place);
+	int row = y - place->header_line - 1;
+
+	if (place->header_line < 0 || row < -1 || row >= place->page ||
+	    step->scroll + row >= place->count)
+		return;
+	if (row < 0)
+		click_header(place, x);
+	else if (step->scroll + row == step->cursor)
+		place_enter(place);
+	else
+		place_move(place, step->scroll + row - step->cursor);
+}
+
+/* What is open closes, or asks on; the wheel is keys. */
+static void mouse_press(struct place *place, const struct view *view, int key)
+{
+	int arrow = key == KEYS_WHEEL_UP ? KEYS_UP : KEYS_DOWN;
+
+	if (key >= KEYS_CLICK && place->help)
+		place->help = false;
+	else if (key >= KEYS_CLICK && !place->menu.title && !place->prompt.label)
+		click_press(place, key & 0xfff, key >> 12 & 0xfff);
+	for (int i = 0; i < WHEEL_ROWS && key < KEYS_CLICK && !place->prompt.label; i++)
+		keys_press(place, view, arrow);
+}
+
 void keys_press(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = key_row_of(key);
@@ -297,6 +345,10 @@ void keys_press(struct place *place, const struct view *view, int key)
 	if (!key)
 		return;
 	place->touched = true;
+	if (key >= KEYS_WHEEL_UP) {
+		mouse_press(place, view, key);
+		return;
+	}
 	if (place->prompt.label) {
 		ask_press_prompt(place, view, key);
 		return;

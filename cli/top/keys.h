@@ -27,7 +27,12 @@ enum key {
 	KEYS_SORT,
 	KEYS_QUIT,
 	KEYS_NONE,	/* draws, and does nothing else */
+	KEYS_WHEEL_UP,
+	KEYS_WHEEL_DOWN,
+	KEYS_CLICK = 1 << 24,	/* and the line and column of the screen: KEYS_CLICK_AT() */
 };
+
+#define KEYS_CLICK_AT(x, y) (KEYS_CLICK | ((y) & 0xfff) << 12 | ((x) & 0xfff))
 
 /* Acts on a key; one that means nothing here is ignored. */
 void keys_press(struct place *place, const struct view *view, int key);

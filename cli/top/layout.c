@@ -31,14 +31,6 @@ static int layout_clamp(int value, int least, int most)
 
 /* ---- tables ------------------------------------------------------------------- */
 
-/*
- * Columns before each row that tell, in every terminal, where the cursor is and, as soon
- * as there are any, the tags.  Text for a file has neither.
- */
-static int sign_width(const struct place *place)
-{
-	return place->interactive ? 1 + (marks_tagged(place) > 0) : 0;
-}
 
 /* One line of the table behind its signs. */
 static struct line *put_behind(struct frame *frame, const struct line *cells,
@@ -46,7 +38,7 @@ static struct line *put_behind(struct frame *frame, const struct line *cells,
 {
 	struct line *line = frame_add(frame);
 
-	line_printf(line, attr, "%.*s", sign_width(place), sign);
+	line_printf(line, attr, "%.*s", marks_width(place), sign);
 	line_append(line, cells);
 	return line;
 }
@@ -120,36 +112,40 @@ static void table_fit(struct report *report, const struct frame *frame, const st
 	json_t *fitted = rows_to_fit(frame, rows, first);
 
 	report_init(report, view_tables[table].columns, *view_tables[table].count, &style);
-	report_fit(report, fitted, frame->columns - sign_width(place));
+	report_fit(report, fitted, frame->columns - marks_width(place));
 	json_decref(fitted);
 }
 
-/* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
-static void table_put(struct frame *frame, const struct view *view, const struct place *place,
-		      enum view_table table, const json_t *rows, int first, int most, int cursor)
+/*
+ * Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1.  False: there was
+ * none, else *report is how they were laid out.
+ */
+static bool table_put(struct frame *frame, const struct view *view, const struct place *place,
+		      enum view_table table, const json_t *rows, int first, int most, int cursor,
+		      struct report *report)
 {
 	const struct view_table_type *type = &view_tables[table];
 	int n = (int)json_array_size(rows);
-	struct report report;
 	const json_t *row;
 
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
 			 json_array_size(view_rows(view, table)) && place_is_narrowed(place)
 				 ? "nothing fits the filter" : type->nothing);
-		return;
+		return false;
 	}
-	table_fit(&report, frame, view, place, table, rows, first);
-	table_put_header(frame, &report, place, place->sort[table]);
+	table_fit(report, frame, view, place, table, rows, first);
+	table_put_header(frame, report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
 		if (i == first + most) {
 			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - i);
 			break;
 		}
 		row = json_array_get(rows, (size_t)i);
-		table_put_row(frame, &report, row, place, marks_is_tagged(place, table, row),
+		table_put_row(frame, report, row, place, marks_is_tagged(place, table, row),
 			      i == cursor);
 	}
+	return true;
 }
 
 /* ---- the table that the keys act on ------------------------------------------- */
@@ -201,8 +197,10 @@ static void layout_put_first_table(struct frame *frame, const struct view *view,
 
 	place->page = layout_clamp(frame_room(frame) - 1, 1, INT16_MAX);
 	table_put_cursor(place, view, table, rows);
-	table_put(frame, view, place, table, rows, step->scroll, INT16_MAX,
-		  place->interactive ? step->cursor : -1);
+	place->header_line = frame->count;
+	if (!table_put(frame, view, place, table, rows, step->scroll, INT16_MAX,
+		       place->interactive ? step->cursor : -1, &place->shown))
+		place->header_line = -1;
 	json_decref(rows);
 }
 
@@ -214,6 +212,7 @@ static void layout_put_other_tables(struct frame *frame, const struct view *view
 		enum view_table next = (enum view_table)(place->screen == VIEW_JOBS
 				? i - 1 : (place->screen + i) % VIEW_FINDINGS);
 		bool whole = place->interactive || next == VIEW_RANKS;
+		struct report report;
 		json_t *rows;
 
 		if (frame_room(frame) < FEWEST_ROWS + 2)
@@ -225,7 +224,7 @@ static void layout_put_other_tables(struct frame *frame, const struct view *view
 				    next == VIEW_INFLIGHT && view->only_old
 					    ? " for more than " VIEW_OLD_TEXT : "");
 			table_put(frame, view, place, next, rows, 0,
-				  whole ? INT16_MAX : TEXT_ROWS, -1);
+				  whole ? INT16_MAX : TEXT_ROWS, -1, &report);
 		}
 		json_decref(rows);
 	}
@@ -437,6 +436,7 @@ void layout_frame(struct frame *frame, const struct view *view, struct place *pl
 		      (frame->capacity >= FOOTER_FROM || place->prompt.label);
 
 	frame->count = 0;
+	place->header_line = -1;
 	head_put(frame, view, place);
 	if (footer)
 		frame->capacity--;

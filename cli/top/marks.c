@@ -58,6 +58,11 @@ size_t marks_tagged(const struct place *place)
 	return json_object_size(place->tags);
 }
 
+int marks_width(const struct place *place)
+{
+	return place->interactive ? 1 + (marks_tagged(place) > 0) : 0;
+}
+
 /* ---- folding ------------------------------------------------------------------- */
 
 static enum ranks_branch row_branch(const json_t *row)

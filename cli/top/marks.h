@@ -11,6 +11,12 @@ void marks_tag(struct place *place);
 void marks_untag_all(struct place *place);
 
 bool marks_is_tagged(const struct place *place, enum view_table table, const json_t *row);
+/*
+ * Columns before each row that tell, in every terminal, where the cursor is and, as soon
+ * as there are any, the tags.  Text for a file has neither.
+ */
+int marks_width(const struct place *place);
+
 size_t marks_tagged(const struct place *place);
 
 /*

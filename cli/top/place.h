@@ -47,6 +47,7 @@ struct place {
 	char filter[PLACE_TEXT];
 	char search[PLACE_TEXT];
 	bool touched;	/* a key was pressed */
+	bool mouse;	/* the terminal sends clicks, instead of marking text for copying */
 	bool tree;
 	bool follow;	/* the cursor stays with its row, not with its line */
 	bool paused;
@@ -66,6 +67,8 @@ struct place {
 	json_t *folded;	/* keys of the tree's branches that are; or NULL */
 	/* the state of the last frame */
 	int page;	/* rows that it had room for */
+	int header_line;	/* of the table that the keys act on; -1: it has none */
+	struct report shown;	/* its columns */
 	int count;	/* rows that there were */
 	json_t *under;	/* the row under the cursor; or NULL */
 	int help_line;	/* first line of the help that is shown */

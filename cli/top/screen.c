@@ -38,11 +38,11 @@ static void screen_on_end(int signal)
 /*
  * Curses must not be called from here, so the least that makes a shell usable
  * again is written by hand: leave the alternate screen, show the cursor, plain
- * attributes; and the line settings.  SA_RESETHAND lets the signal kill us.
+ * attributes, no mouse; and the line settings.  SA_RESETHAND lets the signal kill us.
  */
 static void screen_on_crash(int signal)
 {
-	static const char restore[] = "\033[?1049l\033[?25h\033[0m\r\n";
+	static const char restore[] = "\033[?1006l\033[?1000l\033[?1049l\033[?25h\033[0m\r\n";
 
 	if (write(STDOUT_FILENO, restore, sizeof(restore) - 1) < 0)
 		_exit(EXIT_FAILURE);
@@ -135,6 +135,12 @@ void screen_close(void)
 	term.screen = NULL;
 }
 
+void screen_mouse(bool on)
+{
+	mouseinterval(0);	/* a press is a click, at once */
+	mousemask(on ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+}
+
 void screen_size(int *columns, int *lines)
 {
 	getmaxyx(stdscr, *lines, *columns);
@@ -199,6 +205,19 @@ static void look_for_end(void)
 		end_signal = SIGHUP;
 }
 
+static int screen_mouse_key(void)
+{
+	MEVENT event;
+
+	if (getmouse(&event) != OK)
+		return 0;
+	if (event.bstate & BUTTON4_PRESSED)
+		return KEYS_WHEEL_UP;
+	if (event.bstate & BUTTON5_PRESSED)
+		return KEYS_WHEEL_DOWN;
+	return event.bstate & BUTTON1_PRESSED ? KEYS_CLICK_AT(event.x, event.y) : 0;
+}
+
 int screen_key(int timeout_ms)
 {
 	int c;
@@ -207,6 +226,8 @@ int screen_key(int timeout_ms)
 	c = getch();
 	if (c == ERR)
 		look_for_end();
+	if (c == KEY_MOUSE)
+		return screen_mouse_key();
 	if (c == 'L' - '@')
 		clearok(curscr, TRUE);
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

@@ -16,6 +16,9 @@ void screen_close(void);
 /* The size now; follows the window. */
 void screen_size(int *columns, int *lines);
 
+/* Whether clicks and the wheel come as keys.  If so, marking text takes Shift. */
+void screen_mouse(bool on);
+
 /* Show the frame: only what differs goes to the terminal. */
 void screen_draw(const struct frame *frame);
 

@@ -222,8 +222,11 @@ static void top_look_closer(struct top *top)
 static void top_take_key(struct top *top, int key)
 {
 	int screen = top->place.screen, depth = top->place.path[screen].depth;
+	bool mouse = top->place.mouse;
 
 	keys_press(&top->place, &top->view, key);
+	if (mouse != top->place.mouse)
+		screen_mouse(top->place.mouse);
 	top_send_wishes(top);
 	if (top_has_moved(top, screen, depth)) {
 		top_fetch(top, cli_now_ns());
