@@ -99,3 +99,40 @@ bool label_matches(const char *wanted, const json_t *row)
 {
 	return label_is(wanted, label_name(row), label_id(row));
 }
+
+static const char *row_pid(const json_t *row, char pid[24])
+{
+	snprintf(pid, 24, "%lld", (long long)json_integer_value(json_object_get(row, "pid")));
+	return pid;
+}
+
+json_t *label_jobs(const json_t *ranks)
+{
+	json_t *jobs = json_object(), *rank, *job;
+	char pid[24];
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank) {
+		job = json_object_get(rank, "job");
+		if (!json_is_string(job))
+			continue;
+		if (label_id(rank))
+			json_object_set(jobs, label_id(rank), job);
+		json_object_set(jobs, row_pid(rank, pid), job);
+	}
+	return jobs;
+}
+
+void label_put_jobs(json_t *rows, const json_t *jobs)
+{
+	char pid[24];
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		json_t *job = json_object_get(jobs, label_id(row) ?: row_pid(row, pid));
+
+		if (job && !json_object_get(row, "job"))
+			json_object_set(row, "job", job);
+	}
+}

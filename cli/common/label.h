@@ -28,4 +28,10 @@ bool label_is(const char *wanted, const char *name, const char *id);
 /* Does a row's? */
 bool label_matches(const char *wanted, const json_t *row);
 
+/* The job of each communicator, by its id, and of each process, by its pid; a new object. */
+json_t *label_jobs(const json_t *ranks);
+
+/* Set "job" in rows that do not have it, as far as it is known by their communicator, else process. */
+void label_put_jobs(json_t *rows, const json_t *jobs);
+
 #endif

@@ -202,6 +202,28 @@ json_t *listing_comms(const struct cli *cli)
 	return names;
 }
 
+/* Do options name the job of rows that do not tell it? */
+static bool listing_wants_jobs(const struct cli *cli)
+{
+	bool wants = (cli->fields && strcasestr(cli->fields, "job")) ||
+		     (cli->sort && strcasestr(cli->sort, "job"));
+
+	for (size_t i = 0; i < cli->filters.count; i++)
+		wants = wants || strcasestr(cli->filters.text[i], "job");
+	return wants;
+}
+
+static void rows_put_jobs(const struct cli *cli, json_t *rows)
+{
+	json_t *root = NULL, *jobs;
+
+	client_get(cli->client, "/v1/ranks?fields=comm_id,pid,job", &root);
+	jobs = label_jobs(json_object_get(root, "ranks"));
+	label_put_jobs(rows, jobs);
+	json_decref(jobs);
+	json_decref(root);
+}
+
 /*
  * A name that one communicator of these rows has may be another's as well that is not
  * among them; one that is has perhaps ended, and the daemon does not know it any more.
@@ -216,6 +238,8 @@ static void rows_label(const struct cli *cli, const struct listing *listing, jso
 		label_learn(names, row);
 	label_rows(rows, names);
 	json_decref(names);
+	if (listing_wants_jobs(cli))
+		rows_put_jobs(cli, rows);
 }
 
 /* ---- rows ----------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FOCUS_QUESTION "Time every operation of what you look at?  Asked once (y/n)"
+#define FOCUS_QUESTION "Time every operation of this process?  Asked once (y/n)"
 
 struct focus {
 	enum { FOCUS_UNASKED, FOCUS_NO, FOCUS_YES } said;

@@ -131,7 +131,7 @@ static bool table_put(struct frame *frame, const struct view *view, const struct
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
 			 json_array_size(view_rows(view, table)) && place_is_narrowed(place)
-				 ? "nothing fits the filter" : type->nothing);
+				 ? "no row matches the filter" : type->nothing);
 		return false;
 	}
 	table_fit(report, frame, view, place, table, rows, first);
@@ -247,7 +247,7 @@ static void layout_put_details(struct frame *frame, const struct view *view, str
 	}
 	frame_init(&all, frame->columns, DETAIL_LINES);
 	if (found < 0)
-		line_put(frame_add(&all), LINE_WARN, "no longer there; this is what it was last");
+		line_put(frame_add(&all), LINE_WARN, "gone: this is its last known state");
 	detail_put(&all, step->row);
 	place->count = all.count;
 	place->page = layout_clamp(frame_room(frame), 1, INT16_MAX);

@@ -25,8 +25,8 @@ static const struct {
 	{ "job", "job", "job", "job" },
 };
 
-#define SOME_US "some microseconds of NCCL per operation: much of a small one, little of a large one"
-#define BUDGET	"timing kernels takes the budget at most, half a percent by default"
+#define SOME_US "NCCL some microseconds per operation: much for a small one, little for a large one"
+#define BUDGET	"at most the budget for timing kernels, by default 0.5 % of the time"
 
 enum { LEVEL_TRACE = 4, LEVEL_ALL = 5 };
 
@@ -37,16 +37,16 @@ static const struct {
 	int for_s;		/* seconds; 0: for good */
 	const char *records, *cost;
 } levels[] = {
-	{ "off", "off", NULL, 0, "nothing: no finding will be about it", "none" },
+	{ "off", "off", NULL, 0, "nothing: a hang or a late rank is not found", "nothing" },
 	{ "ops", "ops", NULL, 0, "which operations are posted, no times of GPU or network",
-	  "the least" },
+	  "least of all but off" },
 	{ "kernel", "kernel", NULL, 0, "operations, and when their kernels ran", BUDGET },
 	{ "net", "net", NULL, 0, "operations, kernels, and what the network did", BUDGET },
 	[LEVEL_TRACE] = { "trace, for 10s", "trace", NULL, 10,
 			  "every event and every state, a record each", SOME_US },
 	[LEVEL_ALL] = { "every operation timed, for 60s", NULL, "all", 60,
 			"the kernels of all operations, beyond the budget", SOME_US },
-	{ "default: take back what was wished", "default", NULL, 0, "what the processes began with",
+	{ "default: as the processes began", "default", NULL, 0, "what the processes began with",
 	  BUDGET },
 };
 

@@ -197,40 +197,6 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 								       "inflight_total"));
 }
 
-/* Jobs by what rows of operations name; NULL: of this row none is known. */
-static json_t *row_job(const json_t *jobs, const json_t *row)
-{
-	const char *comm = json_string_value(json_object_get(row, "comm_id"));
-	char pid[24];
-
-	if (comm)
-		return json_object_get(jobs, comm);
-	snprintf(pid, sizeof(pid), "%" JSON_INTEGER_FORMAT,
-		 json_integer_value(json_object_get(row, "pid")));
-	return json_object_get(jobs, pid);
-}
-
-static json_t *jobs_of_ranks(const json_t *ranks)
-{
-	json_t *jobs = json_object(), *rank, *job;
-	char pid[24];
-	size_t i;
-
-	json_array_foreach((json_t *)ranks, i, rank) {
-		const char *comm = json_string_value(json_object_get(rank, "comm_id"));
-
-		job = json_object_get(rank, "job");
-		if (!json_is_string(job))
-			continue;
-		if (comm)
-			json_object_set(jobs, comm, job);
-		snprintf(pid, sizeof(pid), "%" JSON_INTEGER_FORMAT,
-			 json_integer_value(json_object_get(rank, "pid")));
-		json_object_set(jobs, pid, job);
-	}
-	return jobs;
-}
-
 /* Labels come first: communicators and jobs have those of their ranks. */
 static void build_ranks(struct view *view, const struct view_answers *answers)
 {
@@ -244,20 +210,10 @@ static void build_ranks(struct view *view, const struct view_answers *answers)
 		ranks_dress(rank);
 	ranks_settle(ranks);
 	json_decref(view->jobs);
-	view->jobs = jobs_of_ranks(ranks);
+	view->jobs = label_jobs(ranks);
 	view->rows[VIEW_RANKS] = json_incref(ranks);
 	view->rows[VIEW_JOBS] = ranks_by_job(ranks);
 	count_ranks(view, answers->ranks);
-}
-
-static void rows_put_jobs(json_t *rows, const json_t *jobs)
-{
-	json_t *row, *job;
-	size_t i;
-
-	json_array_foreach(rows, i, row)
-		if (!json_object_get(row, "job") && (job = row_job(jobs, row)))
-			json_object_set(row, "job", job);
 }
 
 /* Rows of what has ended may name communicators that no rank is in any more. */
@@ -274,7 +230,7 @@ static void label_others(struct view *view)
 		if (is_of_members(i))
 			continue;
 		label_rows(view->rows[i], view->names);
-		rows_put_jobs(view->rows[i], view->jobs);
+		label_put_jobs(view->rows[i], view->jobs);
 	}
 }
 

@@ -91,7 +91,7 @@ struct view {
 	struct view_answers built;	/* the answers all this was made of */
 	json_t *findings;	/* active ones, the most severe first, then the newest */
 	json_t *names;		/* label_names() of the ranks */
-	json_t *jobs;		/* the job of each communicator, by its id, and process, by its pid */
+	json_t *jobs;		/* label_jobs() of the ranks */
 	double wait;		/* mean part of the time that ranks waited lately; < 0: not known */
 	struct view_kept kept;
 	double busbw_gbs;	/* now, over all communicators; < 0: not known */

@@ -184,7 +184,7 @@ key '\' "^Filter .*now: world" '\'
 press -l none
 sees "none"
 press C-u Enter
-check "an empty filter shows all" sees "tp:d570"
+check "an empty filter shows all" sees "dp:2596"
 
 key F5 "job 712" F5
 check "the tree can be gone into" press_until "^Communicators  job 712" Enter
@@ -243,6 +243,7 @@ sees "^ Only this GPU"
 press Home Enter
 key c "^ Only this communicator" c
 press Escape
+no_longer_sees "Only this"
 
 key Z "\[paused\]" Z
 check "Z again goes on" eval 'press Z; no_longer_sees "\[paused\]"'
