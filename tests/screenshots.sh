@@ -63,9 +63,9 @@ wait_until 120 found || { echo "the daemon has not found what is wrong in 120 s"
 	"env LC_ALL=C.UTF-8 TERM=screen-256color $B/ncclinsp top -d 1; exec sleep 1000"
 sees "WAIT\(%\) +[0-9]"
 sleep 20		# for a plot
-for screen in 1:ranks 2:operations 3:peers 4:in-flight 5:findings; do
+for screen in 6:jobs 1:ranks 2:operations 3:peers 4:in-flight 5:findings; do
 	"${TM[@]}" send-keys -t top "${screen%%:*}"
 	sleep 5
-	sees "^.(RANK|COMM|SEVERITY)|^ +AGE"
+	sees "^.(RANK|JOB|COMM|SEVERITY)|^ *AGE"
 	picture "${screen#*:}"
 done

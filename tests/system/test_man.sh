@@ -107,16 +107,17 @@ in_api() {
 	return $missing
 }
 check "docs/api.md has the words of each of its fields" in_api
-# Each header that a table or a screen can print is one of schema/.
+# Each header that a table or a screen can print is one of schema/ (page/ makes pages for browsers).
 headers_explained() {
-	local header missing=0
+	local header missing=0 n=0
 	while read -r header; do
+		n=$((n + 1))
 		"$B/ncclinsp" explain "$header" | grep -q "^column of" || { echo "$header"; missing=1; }
 	done < <(sed -nE 's/^\t\{ [^,]+, "([^"]+)", COL_.*/\1/p' "$B"/schema/*_columns.h | sort -u)
-	[ "$header" ] && return $missing
+	[ "$n" -gt 100 ] && return $missing
 }
 check "explain knows each header, as it stands above its column" headers_explained
-check "and no table has another one" eval '! grep -rnE "\"[^\"]+\", COL_" "$TOP/cli" --include="*.[ch]"'
+check "and no table has another one" eval '! grep -rnE "\"[^\"]+\", COL_" "$TOP/cli" --exclude-dir=page --include="*.[ch]"'
 check "a field's name gives all of its words" eval '"$B/ncclinsp" explain bound | grep -q "^  peer "'
 check "what another tool calls it is explained" eval \
 	'"$B/ncclinsp" explain collective_state_mismatch | grep -cE "^[A-Z_]+$" | grep -qx 5'
