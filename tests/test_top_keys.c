@@ -149,7 +149,8 @@ START_TEST(help_explains_each_column_of_the_screen)
 
 	fx_add_inflight("ProxyOp", "live", 43);
 	fx.answers.findings = json_loads("{\"findings\": [{\"id\": 1, \"active\": true,"
-		" \"kind\": \"stall\", \"severity\": \"critical\", \"text\": \"it hangs\"}]}", 0, NULL);
+		" \"kind\": \"stall\", \"severity\": \"critical\","
+		" \"text\": \"it hangs\"}]}", 0, NULL);
 	fx.answers.peers = json_loads("{\"peers\": [{\"rank\": 1, \"peer\": 2}]}", 0, NULL);
 	fx_build();
 	fx.place.screen = _i;

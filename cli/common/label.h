@@ -31,7 +31,7 @@ bool label_matches(const char *wanted, const json_t *row);
 /* The job of each communicator, by its id, and of each process, by its pid; a new object. */
 json_t *label_jobs(const json_t *ranks);
 
-/* Set "job" in rows that do not have it, as far as it is known by their communicator, else process. */
+/* Set "job" in rows without it, where it is known by their communicator, else their process. */
 void label_put_jobs(json_t *rows, const json_t *jobs);
 
 #endif

@@ -164,8 +164,8 @@ static void step_add_part(struct phrase *text, const char *label, const json_t *
 }
 
 /*
- * A job's iteration, where one is known, and how much of it is NCCL's, or waiting.  False: there is no
- * room for it.
+ * A job's iteration, where one is known, and how much of it is NCCL's, or waiting.  False: there
+ * is no room for it.
  */
 static bool head_put_step(struct line *line, const json_t *job, bool named)
 {
@@ -185,7 +185,7 @@ static bool head_put_step(struct line *line, const json_t *job, bool named)
 	return head_put_if_fits(line, LINE_PLAIN, label, parts);
 }
 
-/* Of the job that is looked at, else of each, the worst first, as far as there is room. */
+/* The step of the job that is looked at, else of each, the worst first, while there is room. */
 static void head_put_steps(struct line *line, const json_t *jobs, const struct place *place)
 {
 	const json_t *only = place_job(place);

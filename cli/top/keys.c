@@ -165,8 +165,8 @@ static const struct key_row {
 	const char *footer;	/* NULL: it is not in the footer */
 	unsigned flags;
 } rows[] = {
-	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_help, 0, "what this screen shows; again: this help", "F1 Help",
-	  0 },
+	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_help, 0,
+	  "what this screen shows; again: this help", "F1 Help", 0 },
 	{ "Tab Right", { '\t', KEYS_NEXT }, act_turn, 1, "the next screen", "Tab Screen", 0 },
 	{ "Shift-Tab Left", { KEYS_PREVIOUS }, act_turn, -1, "the previous screen", NULL, 0 },
 	{ "1", { '1' }, act_screen, VIEW_RANKS, "ranks", NULL, 0 },
@@ -203,8 +203,8 @@ static const struct key_row {
 	{ "> s", { '>', 's' }, act_sort, 1, "sort by the next column", NULL, IN_MENU },
 	{ "I i", { 'I', 'i' }, act_invert, 0, "reverse the order", NULL, IN_MENU },
 	{ "0", { '0' }, act_unsort, 0, "worst first again", NULL, IN_MENU },
-	{ "F", { 'F' }, act_toggle, FLAG(follow), "keep the cursor on this row when the order changes",
-	  NULL, IN_MENU },
+	{ "F", { 'F' }, act_toggle, FLAG(follow),
+	  "keep the cursor on this row when the order changes", NULL, IN_MENU },
 	{ "Space", { ' ' }, act_tag, 0, "tag the row for L and T, or remove its tag", NULL,
 	  IN_MENU },
 	{ "U", { 'U' }, act_untag, 0, "remove all tags", NULL, IN_MENU },
@@ -241,7 +241,7 @@ static bool key_is_allowed(const struct place *place, const struct key_row *row)
 	return !(row->flags & CHANGES && place->readonly);
 }
 
-/* What moves, turns and quits does not leave the help: h goes on to the keys, and then back. */
+/* Keys that move, turn and quit do not leave the help; h goes on to the keys, then back. */
 static void help_press(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = key_row_of(key);
@@ -325,7 +325,7 @@ static void click_press(struct place *place, int x, int y)
 		place_move(place, step->scroll + row - step->cursor);
 }
 
-/* What is open closes, or asks on; the wheel is keys. */
+/* A click closes the help, and leaves menus and prompts alone; the wheel is keys. */
 static void mouse_press(struct place *place, const struct view *view, int key)
 {
 	int arrow = key == KEYS_WHEEL_UP ? KEYS_UP : KEYS_DOWN;

@@ -103,7 +103,8 @@ static json_t *rows_to_fit(const struct frame *frame, const json_t *rows, int fi
 
 /* Chooses the columns that there is room for, and their widths. */
 static void table_fit(struct report *report, const struct frame *frame, const struct view *view,
-		      const struct place *place, enum view_table table, const json_t *rows, int first)
+		      const struct place *place, enum view_table table, const json_t *rows,
+		      int first)
 {
 	const struct report_style style = {
 		.now_ns = view->now_ns, .coarse = place->interactive,
@@ -117,8 +118,8 @@ static void table_fit(struct report *report, const struct frame *frame, const st
 }
 
 /*
- * Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1.  False: there was
- * none, else *report is how they were laid out.
+ * Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1.  False: there
+ * was none, else *report is how they were laid out.
  */
 static bool table_put(struct frame *frame, const struct view *view, const struct place *place,
 		      enum view_table table, const json_t *rows, int first, int most, int cursor,
@@ -267,10 +268,11 @@ static void help_put_columns(struct frame *frame, const struct report *report,
 
 	for (size_t i = 0; i < *type->count; i++)
 		if (type->columns[i].header && shown == (report->width[i] > 0))
-			prose_put_term(frame, PROSE_TERM, type->columns[i].header, type->meanings[i]);
+			prose_put_term(frame, PROSE_TERM, type->columns[i].header,
+				       type->meanings[i]);
 }
 
-/* What the table's columns mean, those first that are shown, and the words of the head. */
+/* The meaning of the table's columns, those first that are shown, and of the head's words. */
 static void help_put_screen(struct frame *frame, const struct view *view, const struct place *place)
 {
 	const struct place_path *path = &place->path[place->screen];
@@ -282,7 +284,8 @@ static void help_put_screen(struct frame *frame, const struct view *view, const 
 	table_fit(&report, frame, view, place, table, rows, step->scroll);
 	json_decref(rows);
 	help_put_columns(frame, &report, table, true);
-	line_put(frame_add(frame), LINE_BOLD, "Not shown now: there is no room, or nothing is known");
+	line_put(frame_add(frame), LINE_BOLD,
+		 "Not shown now: there is no room, or nothing is known");
 	help_put_columns(frame, &report, table, false);
 	line_put(frame_add(frame), LINE_BOLD, "In the lines above the table");
 	head_put_help(frame);
@@ -389,7 +392,7 @@ static void layout_put_plot(struct frame *frame, const struct view *view, const 
 			     place->ascii);
 }
 
-/* What is to be known before the question in the footer is answered; the rows stay below. */
+/* The facts behind the question in the footer; the rows stay below. */
 static void layout_put_question(struct frame *frame, const struct view *view,
 				const struct place *place)
 {

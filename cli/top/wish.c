@@ -198,7 +198,7 @@ static bool rank_is_meant(const json_t *rank, const json_t *bodies)
 	return false;
 }
 
-/* "2 of 10 processes, of job 4711": of which jobs, as far as there is room. */
+/* The number of processes that are meant, and their jobs: "2 of 10 processes here, of job 4711". */
 static void put_scope(struct frame *frame, const json_t *bodies, const json_t *ranks)
 {
 	json_t *all = json_object(), *meant = json_object(), *jobs = json_object(), *rank, *unused;
@@ -219,7 +219,8 @@ static void put_scope(struct frame *frame, const json_t *bodies, const json_t *r
 			json_object_set_new(jobs, job, json_true());
 	}
 	phrase_start(&text, list, sizeof(list));
-	phrase_add(&text, "%zu of %zu processes here", json_object_size(meant), json_object_size(all));
+	phrase_add(&text, "%zu of %zu processes here", json_object_size(meant),
+		   json_object_size(all));
 	i = 0;
 	json_object_foreach(jobs, job, unused)
 		phrase_add(&text, "%s%s", i++ ? ", " : json_object_size(jobs) > 1 ? ", of jobs "

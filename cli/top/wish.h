@@ -47,8 +47,8 @@ void wish_take_level(struct top_wish *wish, int index);
 void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, const char *file);
 
 /*
- * What there is to know before a yes: whom it concerns, by rows of ranks, what is recorded, what that
- * costs, and when it ends; and the same of timing all operations of one process.
+ * The facts before a yes: the processes that it concerns, by rows of ranks, what is recorded, what
+ * that costs, and when it ends; and the same of timing all operations of one process.
  */
 void wish_put_facts(struct frame *frame, const struct top_wish *wish, const json_t *ranks);
 void wish_put_focus_facts(struct frame *frame, json_int_t pid, const json_t *ranks);

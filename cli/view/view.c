@@ -147,7 +147,7 @@ static void rows_sort_by_name(json_t *rows)
 	report_sort(rows, &comm, true);
 }
 
-/* What has lasted for less than a second comes last, and in no order of time. */
+/* Rows younger than a second come last, and in no order of time. */
 static json_t *rows_settle_young(json_t *rows)
 {
 	json_t *old = json_array(), *young = json_array(), *row;
@@ -164,8 +164,8 @@ static json_t *rows_settle_young(json_t *rows)
 }
 
 /*
- * The order of the daemon in steps of a twentieth of its scale: who waits a little more than another
- * does not change places with it at each look.  What hangs stays in the order of its age.
+ * The order of the daemon in steps of a twentieth of its scale: ranks that differ little do not
+ * change places at each look.  Ranks that hang stay in the order of their age.
  */
 static void ranks_settle(json_t *ranks)
 {
@@ -176,8 +176,9 @@ static void ranks_settle(json_t *ranks)
 	json_array_foreach(ranks, i, rank) {
 		double badness = json_number_value(json_object_get(rank, "badness"));
 
-		json_object_set_new(rank, "order", json_real(json_is_true(json_object_get(rank, "stalled"))
-				? badness : (double)(int)(badness * 20) / 20));
+		if (!json_is_true(json_object_get(rank, "stalled")))
+			badness = (double)(int)(badness * 20) / 20;
+		json_object_set_new(rank, "order", json_real(badness));
 	}
 	rows_sort_by_name(ranks);
 	report_sort(ranks, &order, false);

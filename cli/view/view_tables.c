@@ -35,7 +35,8 @@ MEANINGS(run) = {
 };
 
 const struct view_table_type view_tables[VIEW_TABLES] = {
-	[VIEW_RANKS] = { "Ranks", rank_columns, &rank_column_count, rank_meanings, "no rank is alive",
+	[VIEW_RANKS] = { "Ranks", rank_columns, &rank_column_count, rank_meanings,
+			 "no rank is alive",
 			 "comm_id/comm_name/nranks/rank/pid" },
 	[VIEW_OPS] = { "Operations", ops_columns, &ops_column_count, ops_meanings,
 		       "no operation has finished lately",
@@ -47,7 +48,8 @@ const struct view_table_type view_tables[VIEW_TABLES] = {
 			    "nothing is in flight", "pid/token" },
 	[VIEW_FINDINGS] = { "Findings", finding_columns, &finding_column_count, finding_meanings,
 			    "nothing was found in the last hour", "id" },
-	[VIEW_JOBS] = { "Jobs", job_columns, &job_column_count, job_meanings, "no job is alive", "job/user" },
+	[VIEW_JOBS] = { "Jobs", job_columns, &job_column_count, job_meanings,
+			"no job is alive", "job/user" },
 	[VIEW_COMMS] = { "Communicators", comm_columns, &comm_column_count, comm_meanings,
 			 "no communicator is alive", "comm_id/comm_name/nranks/job/user" },
 	[VIEW_TREE] = { "Ranks", tree_columns, &tree_column_count, tree_meanings, "no rank is alive",
