@@ -981,8 +981,6 @@ function c_column(at,    rank, n, word, i)
 function explain(list, word, place, says,    key)
 {
 	key = tolower(word) SUBSEP says
-	if (place == "")
-		return
 	if (!(key in shown_as)) {
 		shown_as[key] = word
 		order[norder++] = key
@@ -993,7 +991,7 @@ function explain(list, word, place, says,    key)
 		if (!index(", " in_columns[key] ",", ", " place ","))
 			in_columns[key] = in_columns[key] (in_columns[key] == "" ? "" : ", ") place
 	}
-	if (list == "field" && !index(", " in_fields[key] ",", ", " place ","))
+	if (list == "field" && place != "" && !index(", " in_fields[key] ",", ", " place ","))
 		in_fields[key] = in_fields[key] (in_fields[key] == "" ? "" : ", ") place
 }
 
