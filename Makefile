@@ -245,19 +245,22 @@ $(CLI): $(B)/obj/cli/main.o $(CLI_LINE)
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm -pthread
 
 # What runs in the kernel, whatever kernel it is: its structs are looked up when it is loaded.
-$(B)/probe/watch.skel.h: probe/kernel/watch.c probe/kernel/types.h probe/wire.h
+BPF_ARCH := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),x86,arm64)
+$(B)/probe/%.skel.h: probe/kernel/%.c $(wildcard probe/kernel/*.h probe/*.h)
 	@mkdir -p $(@D)
 	@echo "  BPF   $<"
-	$(Q)$(CLANG) -target bpf -g -O2 -Wall -Wextra -Wno-unused-parameter $(if $(WERROR),-Werror) -I. \
-		-idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null) -c $< -o $(@D)/watch.bpf.o
-	$(Q)PATH=$$PATH:/usr/sbin; bpftool gen object $(@D)/watch.o $(@D)/watch.bpf.o && \
-		bpftool gen skeleton $(@D)/watch.o name watch >$@.tmp && mv $@.tmp $@
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -g -O2 -Wall -Wextra -Wno-unused-parameter \
+		$(if $(WERROR),-Werror) -I. \
+		-idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null) -c $< -o $(@D)/$*.bpf.o
+	$(Q)PATH=$$PATH:/usr/sbin; bpftool gen object $(@D)/$*.o $(@D)/$*.bpf.o && \
+		bpftool gen skeleton $(@D)/$*.o name $*_bpf >$@.tmp && mv $@.tmp $@
 
 $(B)/obj/probe/watching.o: $(B)/probe/watch.skel.h
+$(B)/obj/probe/attach.o: $(B)/probe/attach.skel.h
 
 $(B)/ncclinsp-probe: $(call objs,probe) $(B)/lib/util.a
 	@echo "  LD    $@"
-	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,libbpf)
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,libbpf) -lm
 
 $(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
 $(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)

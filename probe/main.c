@@ -21,8 +21,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "probe/attach.h"
 #include "probe/watching.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define ROOT_PIDS	0xeffffffcu	/* inode of the node's own pid namespace */
@@ -237,6 +239,8 @@ static const char usage[] =
 	"\n"
 	"  -S, --socket PATH  listen there (default " PROBE_SOCKET ")\n"
 	"  -C, --check        say whether it can work here, and exit\n"
+	"  -a, --attach PIDS  count the calls of NCCL of these processes, as 4711,4712\n"
+	"  -f, --for SECONDS  of --attach: for this time (60)\n"
 	"  -V, --version      print the version\n"
 	"  -h, --help         print this\n";
 
@@ -244,23 +248,33 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{ "socket", required_argument, NULL, 'S' }, { "check", no_argument, NULL, 'C' },
+		{ "attach", required_argument, NULL, 'a' }, { "for", required_argument, NULL, 'f' },
 		{ "version", no_argument, NULL, 'V' }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	static struct probe p = { .client = -1 };
-	const char *path = PROBE_SOCKET;
+	const char *path = PROBE_SOCKET, *pids = NULL;
+	int64_t seconds = 60;
 	bool check = false;
 	int r;
 
-	while ((r = getopt_long(argc, argv, "S:CVh", longs, NULL)) >= 0) {
+	while ((r = getopt_long(argc, argv, "S:Ca:f:Vh", longs, NULL)) >= 0) {
 		if (r == 'V' || r == 'h') {
 			fputs(r == 'h' ? usage : "ncclinsp-probe " NCCLINSP_VERSION "\n", stdout);
 			return EXIT_SUCCESS;
+		}
+		if (r == 'f' && text_parse_integer(optarg, 1, ATTACH_MOST_S, &seconds)) {
+			fprintf(stderr, "ncclinsp-probe: --for takes whole seconds, from 1 to %d\n",
+				ATTACH_MOST_S);
+			return 2;
 		}
 		if (r == '?')
 			return 2;
 		check = check || r == 'C';
 		path = r == 'S' ? optarg : path;
+		pids = r == 'a' ? optarg : pids;
 	}
+	if (pids)
+		return attach_run(pids, (uint32_t)seconds);
 	if (!pids_are_the_node_s())
 		return probe_fail("not in the node's own pid namespace", -EINVAL);
 	r = watching_new(&p.watching, probe_on_event, &p);

@@ -22,7 +22,7 @@ struct number_set {
 };
 
 struct watching {
-	struct watch *kernel;
+	struct watch_bpf *kernel;
 	struct ring_buffer *ring;
 	struct number_set processes, threads;
 	watching_fn *fn;
@@ -38,7 +38,7 @@ static int numbers_by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void numbers_filter(struct watch *kernel, const struct number_set *set, bool watched)
+static void numbers_filter(struct watch_bpf *kernel, const struct number_set *set, bool watched)
 {
 	const uint32_t bits = 8 * sizeof(kernel->bss->hot.filter);
 
@@ -122,12 +122,12 @@ static int watching_say(enum libbpf_print_level level, const char *format, va_li
 int watching_begin(struct watching *w)
 {
 	w->kernel->bss->lost = 0;
-	return watch__attach(w->kernel);
+	return watch_bpf__attach(w->kernel);
 }
 
 void watching_end(struct watching *w)
 {
-	watch__detach(w->kernel);
+	watch_bpf__detach(w->kernel);
 	watching_set(w, NULL, 0, NULL, 0);
 	watching_read(w);
 }
@@ -142,7 +142,7 @@ int watching_new(struct watching **out, watching_fn *fn, void *arg)
 	w->fn = fn;
 	w->arg = arg;
 	libbpf_set_print(watching_say);
-	w->kernel = watch__open_and_load();
+	w->kernel = watch_bpf__open_and_load();
 	if (w->kernel)
 		w->ring = ring_buffer__new(bpf_map__fd(w->kernel->maps.events), watching_on_event,
 					   w, NULL);
@@ -160,6 +160,6 @@ void watching_free(struct watching *w)
 	if (!w)
 		return;
 	ring_buffer__free(w->ring);
-	watch__destroy(w->kernel);
+	watch_bpf__destroy(w->kernel);
 	free(w);
 }
