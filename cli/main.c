@@ -259,7 +259,7 @@ static int command_run_remote(const struct command *command, struct options *opt
 
 static int run_command(const struct command *command, struct options *opts, char **argv, int argc)
 {
-	static const enum command_id local[] = { TRACE, EXPORT, DOCTOR, CONFIG };
+	static const enum command_id local[] = { TRACE, EXPORT, DOCTOR, CONFIG, ATTACH };
 	struct cli *cli = &opts->cli;
 
 	for (size_t i = 0; opts->host && i < sizeof(local) / sizeof(local[0]); i++)

@@ -18,18 +18,21 @@
 #define LEAST_FOR_NS	 INT64_C(100000000)
 #define MOST_FOR_NS	 (INT64_C(604800) * 1000000000)	/* the daemon's, a week */
 
+#define MOST_ATTACH_NS	 (INT64_C(3600) * 1000000000)	/* the probe's, an hour */
+
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
-#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY))	/* options say which rows, not whose */
+#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY) | IN(ATTACH))	/* which rows, not whose */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
 #define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
 #define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))
 #define WHO	 (TABLES | RUNS | IN(DIAGNOSE))
 #define HOSTS	 (TABLES | IN(STATUS) | IN(DIAGNOSE) | IN(CHECK) | IN(TOP) | IN(TAIL) | \
 		  IN(SNAPSHOT) | IN(REPORT))
-#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(DIFF) | IN(CONFIG) | IN(REPLAY))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(DIFF) | IN(CONFIG) | \
+		  IN(REPLAY) | IN(ATTACH))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -82,7 +85,8 @@ static const struct option_row options[] = {
 	  "only these processes", NULL, 0, 0 },
 	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), WHO, "USER",
 	  "only this user, by name or number", NULL, 0, UINT32_MAX },
-	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO | IN(TRACE), "JOB",
+	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job),
+	  WHO | IN(TRACE) | IN(ATTACH), "JOB",
 	  "only this job, by the id that ps shows", NULL, 0, 0 },
 	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), WHO, "GPU",
 	  "only this GPU, by its number, or part of its UUID or bus id", NULL, 0, 0 },
@@ -109,13 +113,16 @@ static const struct option_row options[] = {
 	  "the time looked back: 1s, 10s, 60s or all", windows, 0, 0 },
 	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window), IN(PEERS), "WINDOW",
 	  "the time looked back: 60s or all", link_windows, 0, 0 },
-	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
+	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank),
+	  IN(OPS) | IN(ATTACH), NULL,
 	  "a row for each rank", NULL, 0, 0 },
 	{ "by-channel", 0, OPTION_FLAG, offsetof(struct options, cli.by_channel), IN(PEERS), NULL,
 	  "a row for each channel of a link", NULL, 0, 0 },
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns),
 	  IN(LEVEL) | IN(TRACE) | IN(EXPORT), "SECONDS",
 	  "for this time (level, export: without end; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
+	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(ATTACH), "SECONDS",
+	  "count for this time (60)", NULL, LEAST_FOR_NS, MOST_ATTACH_NS },
 	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
 	  "draw this exemplar instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",

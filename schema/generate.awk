@@ -92,7 +92,7 @@ FILENAME ~ /\.schema$/ && /^object / {
 	is_shown[$2] = line ~ / shown/
 	place_of[$2] = is_shown[$2] ? "" : answers_of[FILENAME]
 	if (match(line, / in the /))
-		own_place[$2] = substr(line, RSTART + 4) ", " place_of[$2]
+		own_place[$2] = substr(line, RSTART + 4) (place_of[$2] == "" ? "" : ", " place_of[$2])
 	mode = "object"
 	next
 }
@@ -1097,7 +1097,7 @@ END {
 		}
 	} else if (make == "explain") {
 		for (i = 0; i < nobjects; i++)
-			if (place_of[objects[i]] != "" && !is_words[objects[i]])
+			if (place_of[objects[i]] own_place[objects[i]] != "" && !is_words[objects[i]])
 				explain_object(objects[i])
 		for (i = 0; i < ntables; i++)
 			if (shown_by[tables[i]] != "")

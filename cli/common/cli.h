@@ -151,6 +151,7 @@ int cmd_trace(struct cli *cli);
 int cmd_export(struct cli *cli);
 int cmd_replay(struct cli *cli);
 int cmd_run(struct cli *cli);
+int cmd_attach(struct cli *cli);
 int cmd_dial_stdio(struct cli *cli);
 
 /* Exits with the codes of monitoring plugins, unlike all others. */

@@ -270,7 +270,8 @@ static const struct {
 		   "start it with NCCLINSP_CONTROL, or in a container mount that file's directory "
 		   "where it looks; until then ncclinsp level does not reach it" },
 	[NOT_SET] = { DOCTOR_WARNING, "uses NCCL without the plugin",
-		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
+		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path; its calls "
+		      "can be counted for a while: ncclinsp attach" },
 	[SWITCHED_OFF] = { DOCTOR_WARNING, "uses NCCL with profilers switched off or another one",
 			   "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
 	[NO_FILE] = { DOCTOR_WARNING,
