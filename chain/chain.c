@@ -9,14 +9,17 @@
  * are handles of the other.
  */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chain/handles.h"
 #include "nccl/profiler.h"
+#include "nci/record.h"
 #include "nci/token.h"
 #include "plugin/level.h"
 #include "plugin/loaded.h"
@@ -29,11 +32,13 @@ LOADED_FIRST(dlopen);
 #define CALLER	__builtin_extract_return_addr(__builtin_return_address(0))
 #define OURS_IN	"libnccl-profiler-insp.so"
 #define VARIABLE "NCCLINSP_CHAIN"
-#define EVENT_SETS	16384	/* 2 MiB, touched as they are used */
+#define EVENT_SETS	16384	/* 3 MiB, touched as they are used */
 #define COMM_SETS	1024
 
 /* Handles that are neither's own: tokens of ours have at most one of these bits. */
 #define CHAIN_BITS	(NCI_TOKEN_FREE | NCI_TOKEN_OWN)
+
+EXPORT extern const struct nccl_profiler_v6 ncclProfiler_v6;
 
 enum { OURS, OTHERS, PLUGINS };
 
@@ -64,8 +69,10 @@ static const struct {
 /* One version of the interface, and so mostly the process's one NCCL. */
 static struct side {
 	const struct chain_table *table[PLUGINS];	/* NULL: takes no part */
-	int *nccl_mask;
+	int *_Atomic nccl_mask;		/* NULL: no communicator is open */
 	_Atomic int mask[PLUGINS];
+	uint32_t open, unlisted;	/* communicators, and those of them that are not in `comms` */
+	nccl_logger_fn *logger;
 	_Atomic uint64_t wanted;	/* by the other: its mask above the events it brings */
 } sides[NCCL_PROFILER_VERSIONS + 1];
 
@@ -79,8 +86,8 @@ static struct {
 
 static struct handle_entry event_entries[EVENT_SETS][HANDLES_WAYS];
 static struct handle_entry comm_entries[COMM_SETS][HANDLES_WAYS];
-static struct handles events = { event_entries, EVENT_SETS, 0 };
-static struct handles comms = { comm_entries, COMM_SETS, 0 };
+static struct handles events = { .set = event_entries, .nsets = EVENT_SETS };
+static struct handles comms = { .set = comm_entries, .nsets = COMM_SETS, .keeps = true };
 
 /* The NCCL whose init is under way in this thread. */
 static __thread const void *caller_of_init;
@@ -120,13 +127,19 @@ static void *ours_open(void)
 /* A file, or what NCCL_PROFILER_PLUGIN may have: X for libnccl-profiler-X.so. */
 static void *others_open(const char *name)
 {
-	void *library = first_dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	char file[NAME_MAX];
 
-	if (library || strchr(name, '/') ||
+	if (strchr(name, '/') || strstr(name, ".so") ||
 	    snprintf(file, sizeof(file), "libnccl-profiler-%s.so", name) >= (int)sizeof(file))
-		return library;
+		return first_dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	return first_dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Our plugin, or this library. */
+static bool others_are_ours(void)
+{
+	return chain.library[OTHERS] && (chain.library[OTHERS] == chain.library[OURS] ||
+		loaded_symbol(chain.library[OTHERS], "ncclProfiler_v6") == &ncclProfiler_v6);
 }
 
 static void chain_open(nccl_logger_fn *logger)
@@ -135,6 +148,8 @@ static void chain_open(nccl_logger_fn *logger)
 	char text[2 * PATH_MAX];
 
 	chain.opened = true;
+	/* Handles of another process, which PXN brings, are not taken for our own. */
+	atomic_store(&chain.unique, (uint64_t)getpid() << 32);
 	chain.library[OURS] = ours_open();
 	if (!chain.library[OURS]) {
 		snprintf(text, sizeof(text), "ncclinsp: nothing is recorded: " OURS_IN
@@ -148,17 +163,25 @@ static void chain_open(nccl_logger_fn *logger)
 		return;
 	}
 	chain.library[OTHERS] = others_open(name);
-	if (!chain.library[OTHERS]) {
+	if (others_are_ours()) {
+		chain.library[OTHERS] = NULL;
+		chain_say(logger, "ncclinsp: " VARIABLE " names ncclinsp's own plugin, so there is no "
+			  "second one");
+	} else if (!chain.library[OTHERS]) {
 		snprintf(text, sizeof(text), "ncclinsp: " VARIABLE "=%s does not load, so there is "
 			 "no second plugin: %s", name, first_dlerror());
 		chain_say(logger, text);
 	}
 }
 
-static void side_open(struct side *side, int version, nccl_logger_fn *logger)
+static void side_open(struct side *side, int version, int *mask, nccl_logger_fn *logger)
 {
 	char symbol[32], text[PATH_MAX];
 
+	for (int i = 0; i < PLUGINS; i++)
+		atomic_store(&side->mask[i], 0);
+	atomic_store(&side->nccl_mask, mask);
+	side->logger = logger;
 	snprintf(symbol, sizeof(symbol), "ncclProfiler_v%d", version);
 	for (int i = 0; i < PLUGINS; i++)
 		if (chain.library[i])
@@ -175,15 +198,16 @@ static void side_open(struct side *side, int version, nccl_logger_fn *logger)
 /* NCCL's is both plugins' together, whatever another thread changes meanwhile. */
 static void side_update_mask(struct side *side)
 {
+	int *mask = atomic_load_explicit(&side->nccl_mask, memory_order_acquire);
 	int seen, both;
 
-	if (!side->nccl_mask)
+	if (!mask)
 		return;
 	do {
-		seen = __atomic_load_n(side->nccl_mask, __ATOMIC_ACQUIRE);
+		seen = __atomic_load_n(mask, __ATOMIC_ACQUIRE);
 		both = atomic_load(&side->mask[OURS]) | atomic_load(&side->mask[OTHERS]);
 	} while (seen != both &&
-		 !__atomic_compare_exchange_n(side->nccl_mask, &seen, both, false,
+		 !__atomic_compare_exchange_n(mask, &seen, both, false,
 					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
@@ -211,6 +235,7 @@ struct opening {
 	void *context[PLUGINS];
 	int *mask[PLUGINS];
 	bool failed[PLUGINS];
+	bool joined;		/* it is of the NCCL whose mask is the side's */
 };
 
 static uint64_t number_of(const void *handle)
@@ -238,35 +263,57 @@ static void opening_begin(struct opening *o, int version, const void *caller, in
 	pthread_mutex_lock(&chain.lock);
 	if (!chain.opened)
 		chain_open(logger);
-	if (!side->nccl_mask) {
-		side_open(side, version, logger);
-		side->nccl_mask = mask;
-	}
+	if (!side->open)
+		side_open(side, version, mask, logger);
+	o->joined = mask && side->nccl_mask == mask;
+	side->open += o->joined;
 	o->table[OURS] = side->table[OURS];
-	if (side->nccl_mask == mask)
+	if (o->joined)
 		o->table[OTHERS] = side->table[OTHERS];
 	else if (!chain.told)
 		chain_say(logger, "ncclinsp: a second NCCL in this process: only ncclinsp is "
 			  "called for it");
-	chain.told |= side->nccl_mask != mask;
-	for (int i = 0; mask && side->nccl_mask == mask && i < PLUGINS; i++)
+	chain.told |= !o->joined;
+	for (int i = 0; o->joined && i < PLUGINS; i++)
 		o->mask[i] = (int *)&side->mask[i];
+	pthread_mutex_unlock(&chain.lock);
+}
+
+/* No room for one more communicator, of which the other knows already. */
+static void opening_unlist(struct opening *o)
+{
+	const struct chain_table *other = o->table[OTHERS];
+
+	if (!o->failed[OTHERS])
+		other->finalize(o->context[OTHERS]);
+	pthread_mutex_lock(&chain.lock);
+	o->side->unlisted++;
+	chain_say(o->side->logger, "ncclinsp: too many communicators are open: the second plugin is "
+		  "not called for this one");
 	pthread_mutex_unlock(&chain.lock);
 }
 
 static int opening_end(struct opening *o, void **context)
 {
-	struct handle_pair before, pair = {
+	const struct handle_pair pair = {
 		.ours = number_of(o->context[OURS]), .others = number_of(o->context[OTHERS]),
+		.flag = !o->failed[OTHERS],
 	};
 	uint64_t key = pair.ours;
 
 	caller_of_init = NULL;
-	if (!key || handles_find(&comms, key, &before))	/* all that ours records nothing of */
+	/* All of which ours records nothing have the same. */
+	if (!key || nci_context_comm(key) == NCI_COMM_NONE)
 		key = chain_unique();
+	if (o->joined && !handles_add(&comms, key, &pair)) {
+		opening_unlist(o);
+		key = pair.ours;
+	}
+	if (o->table[OTHERS] && o->failed[OTHERS])
+		chain_say(o->side->logger, "ncclinsp: the second plugin's init failed: it is not "
+			  "called for this communicator");
 	if (context)
-		*context = handle_of(o->failed[OTHERS] || !handles_add(&comms, key, &pair) ?
-				     pair.ours : key);
+		*context = handle_of(o->joined ? key : pair.ours);
 	side_update_mask(o->side);
 	return NCCL_SUCCESS;
 }
@@ -302,19 +349,44 @@ INIT_FROM_V5(5)
 INIT_FROM_V5(6)
 INIT_FROM_V5(7)
 
+/* A communicator has gone, and with the last one maybe its NCCL. */
+static void side_close(struct side *side, bool listed)
+{
+	uint64_t forgotten = 0;
+	char text[256];
+
+	pthread_mutex_lock(&chain.lock);
+	if (listed || side->unlisted) {
+		side->unlisted -= !listed;
+		side->open--;
+	}
+	if (!side->open) {
+		atomic_store(&side->nccl_mask, NULL);
+		forgotten = atomic_exchange(&events.forgotten, 0);
+	}
+	snprintf(text, sizeof(text), "ncclinsp: %" PRIu64 " events were too many to be kept for the "
+		 "second plugin, which was not told of their end", forgotten);
+	if (forgotten)
+		chain_say(side->logger, text);
+	pthread_mutex_unlock(&chain.lock);
+}
+
 static int chain_finalize(int version, void *context)
 {
 	struct side *side = &sides[version];
 	struct handle_pair pair;
+	bool listed = handles_find(&comms, number_of(context), &pair);
 
-	if (handles_find(&comms, number_of(context), &pair)) {
-		side->table[OTHERS]->finalize(handle_of(pair.others));
+	if (listed) {
+		if (pair.flag)
+			side->table[OTHERS]->finalize(handle_of(pair.others));
 		handles_remove(&comms, number_of(context));
 		context = handle_of(pair.ours);
 	}
 	if (side->table[OURS])
 		side->table[OURS]->finalize(context);
 	side_update_mask(side);
+	side_close(side, listed);
 	return NCCL_SUCCESS;
 }
 
@@ -377,10 +449,10 @@ static int chain_start(int version, void *context, void **handle, const void *de
 	if (side->table[OURS])
 		pair.ours = number_of(plugin_start(side, OURS, version, known ?
 				      handle_of(comm.ours) : context, type, descr));
-	if (known && type & side_wanted(side, version))
+	if (known && comm.flag && type & side_wanted(side, version))
 		pair.others = number_of(plugin_start(side, OTHERS, version,
 						     handle_of(comm.others), type, descr));
-	pair.leaf = is_leaf(type);
+	pair.flag = is_leaf(type);
 	key = pair.ours && !(pair.ours & CHAIN_BITS) ? pair.ours : chain_unique();
 	*handle = handle_of(pair.others && handles_add(&events, key, &pair) ? key : pair.ours);
 	side_update_mask(side);
@@ -395,8 +467,7 @@ static int chain_stop(int version, void *handle)
 
 	if (handles_find(&events, number_of(handle), &pair)) {
 		side->table[OTHERS]->stop(handle_of(pair.others));
-		if (pair.leaf)
-			handles_remove(&events, number_of(handle));
+		(pair.flag ? handles_remove : handles_end)(&events, number_of(handle));
 	}
 	if (ours)
 		side->table[OURS]->stop(ours);

@@ -16,19 +16,29 @@ static struct handle_entry *handles_set(const struct handles *h, uint64_t key)
 	return h->set[(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (h->nsets - 1)];
 }
 
-/* An empty entry, else the oldest that nobody writes to; NULL: there is none. */
-static struct handle_entry *set_oldest(struct handle_entry *set, uint32_t age, uint64_t *key)
+/* The order in which entries make room: empty ones, those that have ended, others. */
+static int entry_worth(const struct handle_entry *entry, uint64_t key)
 {
-	struct handle_entry *oldest = NULL;
+	return !key ? 0 : GET(entry->ended) ? 1 : 2;
+}
+
+/* The entry that makes room, of those that nobody writes to; NULL: none. */
+static struct handle_entry *set_oldest(const struct handles *h, uint64_t key, uint64_t *held)
+{
+	struct handle_entry *set = handles_set(h, key), *oldest = NULL;
+	int least = h->keeps ? 1 : 3;
 
 	for (int i = 0; i < HANDLES_WAYS; i++) {
-		uint64_t held = GET(set[i].key);
+		uint64_t now = GET(set[i].key);
+		int worth = entry_worth(&set[i], now);
 
-		if (held == BUSY || (held && oldest && (!*key ||
-				     age - GET(set[i].age) <= age - GET(oldest->age))))
+		/* Ages wrap: what is a little younger than another thread knows is not old. */
+		if (now == BUSY || worth > least || (worth == least && (!oldest ||
+		    (int32_t)(GET(set[i].age) - GET(oldest->age)) >= 0)))
 			continue;
+		least = worth;
 		oldest = &set[i];
-		*key = held;
+		*held = now;
 	}
 	return oldest;
 }
@@ -41,20 +51,22 @@ static bool entry_take(struct handle_entry *entry, uint64_t key)
 
 bool handles_add(struct handles *h, uint64_t key, const struct handle_pair *pair)
 {
-	uint32_t age = atomic_fetch_add_explicit(&h->age, 1, memory_order_relaxed);
 	struct handle_entry *entry;
 	uint64_t held = 0;
 
 	for (int tries = 0; tries < HANDLES_WAYS; tries++) {
-		entry = set_oldest(handles_set(h, key), age, &held);
+		entry = set_oldest(h, key, &held);
 		if (!entry || !entry_take(entry, held))
 			continue;
+		if (held && !GET(entry->ended))
+			atomic_fetch_add_explicit(&h->forgotten, 1, memory_order_relaxed);
 		/* Who copies a part of what follows sees that the key has gone. */
 		atomic_thread_fence(memory_order_release);
 		SET(entry->ours, pair->ours);
 		SET(entry->others, pair->others);
-		SET(entry->leaf, pair->leaf);
-		SET(entry->age, age);
+		SET(entry->flag, pair->flag);
+		SET(entry->ended, 0);
+		SET(entry->age, atomic_fetch_add_explicit(&h->age, 1, memory_order_relaxed));
 		atomic_store_explicit(&entry->key, key, memory_order_release);
 		return true;
 	}
@@ -70,13 +82,22 @@ bool handles_find(const struct handles *h, uint64_t key, struct handle_pair *pai
 			continue;
 		pair->ours = GET(set[i].ours);
 		pair->others = GET(set[i].others);
-		pair->leaf = GET(set[i].leaf);
+		pair->flag = GET(set[i].flag);
 		atomic_thread_fence(memory_order_acquire);
 		if (GET(set[i].key) == key)
 			return true;
 	}
 	*pair = (struct handle_pair){ 0 };
 	return false;
+}
+
+void handles_end(struct handles *h, uint64_t key)
+{
+	struct handle_entry *set = handles_set(h, key);
+
+	for (int i = 0; i < HANDLES_WAYS; i++)
+		if (GET(set[i].key) == key)
+			SET(set[i].ended, 1);
 }
 
 void handles_remove(struct handles *h, uint64_t key)

@@ -112,7 +112,7 @@ static int range_pop(const void *domain)
 
 /*
  * A thread that has the plugin before it, maybe with a new segment: after a fork, the names
- * of its ranges are in none.
+ * of its ranges are in none.  A push and a pop bring them there and leave the tags as they are.
  */
 void ncclinsp_nvtx_attach(void)
 {
@@ -127,8 +127,10 @@ void ncclinsp_nvtx_attach(void)
 		*(void **)&plugin.pop = pop;
 		atomic_store_explicit(&plugin.push, (void (*)(const char *))push,
 				      memory_order_release);
-		for (; ranges.told; ranges.told--)
+		for (uint32_t i = 0; i < ranges.told && i < DEPTH; i++) {
+			((void (*)(const char *))push)(ranges.range[i].name);
 			plugin.pop();
+		}
 		ranges_tell();
 	}
 	loaded_close(library);

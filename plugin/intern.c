@@ -41,7 +41,8 @@ static int name_look_up(const struct nci_string *table, uint32_t n, const struct
 	int r = ABSENT;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t bytes = atomic_load_explicit(&table[i].bytes, memory_order_acquire);
+		uint32_t bytes = atomic_load_explicit(&table[i].bytes, memory_order_acquire) &
+				 ~NCI_STRING_TAG;
 
 		if (!bytes)
 			r = MAKING;
@@ -52,7 +53,8 @@ static int name_look_up(const struct nci_string *table, uint32_t n, const struct
 	return r;
 }
 
-static uint16_t name_find_or_add(struct shmring *ring, const struct name *name, uint32_t most)
+static uint16_t name_find_or_add(struct shmring *ring, const struct name *name, uint32_t most,
+				 uint32_t flag)
 {
 	_Atomic uint32_t *count = &ring->live->strings;
 
@@ -71,7 +73,7 @@ static uint16_t name_find_or_add(struct shmring *ring, const struct name *name, 
 							     memory_order_relaxed))
 			continue;
 		memcpy(ring->strings[n].text, name->text, name->bytes);
-		atomic_store_explicit(&ring->strings[n].bytes, name->bytes + 1,
+		atomic_store_explicit(&ring->strings[n].bytes, (name->bytes + 1) | flag,
 				      memory_order_release);
 		return (uint16_t)(n + 1);
 	}
@@ -98,17 +100,17 @@ void intern_reset(struct intern *in)
 {
 	for (uint32_t i = 0; i < INTERN_PLACES; i++)
 		atomic_store_explicit(&in->place[i], 0, memory_order_relaxed);
-	for (uint32_t i = 0; i < INTERN_TAGS; i++)
-		atomic_store_explicit(&in->tag[i], 0, memory_order_relaxed);
 }
 
-void intern_known(struct shmring *ring)
+void intern_begin(struct intern *in, struct shmring *ring)
 {
+	for (uint32_t i = 0; i < INTERN_TAGS; i++)
+		atomic_store_explicit(&in->tag[i], 0, memory_order_relaxed);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct name name;
 
 		name_cut(&name, known[i]);
-		name_find_or_add(ring, &name, SHMRING_STRINGS);
+		name_find_or_add(ring, &name, SHMRING_STRINGS, 0);
 	}
 }
 
@@ -121,7 +123,7 @@ uint16_t intern_slowly(struct intern *in, struct shmring *ring, const char *text
 	name_cut(&name, text);
 	if (!name.bytes)
 		return 0;
-	id = name_find_or_add(ring, &name, SHMRING_STRINGS);
+	id = name_find_or_add(ring, &name, SHMRING_STRINGS, 0);
 	if (!id)
 		atomic_fetch_add_explicit(&ring->live->no_string, 1, memory_order_relaxed);
 	if (id || atomic_load_explicit(&ring->live->strings, memory_order_relaxed) >=
@@ -161,12 +163,13 @@ uint64_t intern_tag(struct intern *in, struct shmring *ring, const char *text)
 	if (!name.bytes)
 		return 0;
 	tag = nci_tag_of_name(name.text, name.bytes);
-	if (intern_has_tag(in, tag, false))
+	if (!ring || intern_has_tag(in, tag, false))
 		return tag;
 	/* A full table is not searched: all tags that are in it are known. */
 	if (atomic_load_explicit(&ring->live->strings, memory_order_relaxed) >= most ||
-	    !name_find_or_add(ring, &name, most)) {
-		atomic_fetch_add_explicit(&ring->live->no_string, 1, memory_order_relaxed);
+	    !name_find_or_add(ring, &name, most, NCI_STRING_TAG)) {
+		atomic_fetch_or_explicit(&ring->live->flags, NCI_LIVE_TAGS_FULL,
+					 memory_order_relaxed);
 		return 0;
 	}
 	intern_has_tag(in, tag, true);

@@ -23,15 +23,16 @@ struct intern {
 /* Forget all pointers: libnccl may have been mapped anew, with other names there. */
 void intern_reset(struct intern *in);
 
-/* Publish the names that NCCL is known to use, so that no callback has to. */
-void intern_known(struct shmring *ring);
+/* A new segment: publish the names that NCCL is known to use, so that no callback has to. */
+void intern_begin(struct intern *in, struct shmring *ring);
 
 /* First sight: compares, and publishes what is new.  0: the table is full. */
 uint16_t intern_slowly(struct intern *in, struct shmring *ring, const char *name);
 
 /*
  * The tag of a name, which is in the table then, cut to fit.  0: it is empty, or there is no
- * room for it, which is counted.  The text is looked at each time: it may be temporary.
+ * room for it, which NCI_LIVE_TAGS_FULL tells.  Without a ring the name is in no table yet.
+ * The text is looked at each time: it may be temporary.
  */
 uint64_t intern_tag(struct intern *in, struct shmring *ring, const char *name);
 

@@ -127,7 +127,7 @@ static int segment_make(struct plugin_process *p)
 	p->quick_states = p->clock == PROCESS_COUNTER ? NCCL_STATE_END : 0;
 	identity_fill(p->ring.header, p->clock);
 	p->ring.header->nonce = (uint32_t)(p->contexts >> 32);
-	intern_known(&p->ring);
+	intern_begin(&p->names, &p->ring);
 	return 0;
 }
 

@@ -36,13 +36,14 @@ void ncclinsp_tag_push(uint64_t tag)
 	process_thread.tag = tag;
 }
 
-/* Without room for the name, or without a segment, the tag stays as it is. */
+/* Without room for the name, the tag stays as it is. */
 void ncclinsp_tag_push_name(const char *name)
 {
+	bool live = atomic_load_explicit(&process_self.live, memory_order_acquire);
 	uint64_t tag = 0;
 
-	if (name && atomic_load_explicit(&process_self.live, memory_order_acquire))
-		tag = intern_tag(&process_self.names, &process_self.ring, name);
+	if (name)
+		tag = intern_tag(&process_self.names, live ? &process_self.ring : NULL, name);
 	ncclinsp_tag_push(tag ? tag : process_thread.tag);
 }
 

@@ -234,7 +234,7 @@ const char *pd_string(struct pd *pd, uint16_t id)
 		 sizeof(string));
 	ck_assert_uint_ne(string.bytes, 0);
 	memset(text, 0, sizeof(text));
-	memcpy(text, string.text, string.bytes - 1);
+	memcpy(text, string.text, (string.bytes & ~NCI_STRING_TAG) - 1);
 	return text;
 }
 

@@ -28,7 +28,7 @@ static struct handle_pair pair_of(uint64_t key)
 
 static bool is_pair_of(uint64_t key, const struct handle_pair *pair)
 {
-	return pair->ours == key * 3 && pair->others == key * 5 && pair->leaf == (key & 1);
+	return pair->ours == key * 3 && pair->others == key * 5 && pair->flag == (key & 1);
 }
 
 START_TEST(what_was_added_is_found_until_it_is_removed)
@@ -49,6 +49,41 @@ START_TEST(what_was_added_is_found_until_it_is_removed)
 }
 END_TEST
 
+/* What has ended makes room for what has not, however old that is. */
+START_TEST(what_is_open_outlasts_what_has_ended)
+{
+	struct handle_pair pair = pair_of(2);
+
+	ck_assert(handles_add(&handles, 2, &pair));
+	for (uint64_t key = 3; key < 3 + 10 * ENTRIES; key++) {
+		pair = pair_of(key);
+		ck_assert(handles_add(&handles, key, &pair));
+		handles_end(&handles, key);
+		ck_assert(handles_find(&handles, key, &pair) && is_pair_of(key, &pair));
+	}
+	ck_assert(handles_find(&handles, 2, &pair) && is_pair_of(2, &pair));
+	ck_assert_uint_eq(handles.forgotten, 0);
+}
+END_TEST
+
+START_TEST(where_nothing_makes_room_there_is_an_end)
+{
+	struct handle_pair pair;
+	uint64_t n = 0;
+
+	handles.keeps = true;
+	for (uint64_t key = 2; key < 2 + 10 * ENTRIES; key++) {
+		pair = pair_of(key);
+		n += handles_add(&handles, key, &pair);
+	}
+	ck_assert_uint_eq(n, ENTRIES);
+	ck_assert(handles_find(&handles, 2, &pair) && is_pair_of(2, &pair));
+	handles_remove(&handles, 2);
+	pair = pair_of(2);
+	ck_assert(handles_add(&handles, 2, &pair));
+}
+END_TEST
+
 /* So many as there are ways are always found; beyond that the oldest of a set makes room. */
 START_TEST(the_newest_are_found)
 {
@@ -64,6 +99,7 @@ START_TEST(the_newest_are_found)
 	for (uint64_t key = 2; key < 2 + 100 * ENTRIES; key++)
 		found += handles_find(&handles, key, &pair);
 	ck_assert_uint_eq(found, ENTRIES);
+	ck_assert_uint_eq(handles.forgotten, 99 * ENTRIES);
 }
 END_TEST
 
@@ -106,6 +142,8 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(what_was_added_is_found_until_it_is_removed),
+		FX_TEST(what_is_open_outlasts_what_has_ended),
+		FX_TEST(where_nothing_makes_room_there_is_an_end),
 		FX_TEST(the_newest_are_found),
 		FX_TEST(threads_find_whole_pairs),
 	};

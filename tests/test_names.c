@@ -92,6 +92,24 @@ START_TEST(what_is_there_already_costs_nobody_anything)
 }
 END_TEST
 
+/* An eighth of the room is a user's, a quarter all users'. */
+START_TEST(names_of_tags_leave_room_to_all_others)
+{
+	uint32_t kept = 0;
+	char text[32];
+
+	for (int user = 1; user <= 4; user++)
+		for (int i = 0; i < 100; i++) {
+			snprintf(text, sizeof(text), "%d's step %d", user, i);
+			kept += names_intern_tag(names, (uid_t)user, text, strlen(text)) != NULL;
+		}
+	ck_assert_uint_eq(kept, 25);
+	ck_assert_uint_eq(names_refused(names), 400 - 25);
+	ck_assert_str_eq(names_intern(names, 1, "AllReduce", 9), "AllReduce");
+	ck_assert_str_eq(names_intern_tag(names, 2, "AllReduce", 9), "AllReduce");
+}
+END_TEST
+
 START_TEST(endless_text_is_cut)
 {
 	char text[1000];
@@ -109,6 +127,7 @@ int main(void)
 		FX_TEST(user_who_invents_names_gets_other_and_is_counted),
 		FX_TEST(others_are_left_half_of_the_room),
 		FX_TEST(what_is_there_already_costs_nobody_anything),
+		FX_TEST(names_of_tags_leave_room_to_all_others),
 		FX_TEST(endless_text_is_cut),
 	};
 

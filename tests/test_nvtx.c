@@ -362,7 +362,7 @@ END_TEST
 
 /* ---- bounds ---------------------------------------------------------------------- */
 
-START_TEST(names_without_room_leave_the_tag_around_them_and_are_counted)
+START_TEST(names_without_room_leave_the_tag_around_them_which_is_told)
 {
 	uint32_t known, room;
 	char name[16];
@@ -382,7 +382,8 @@ START_TEST(names_without_room_leave_the_tag_around_them_and_are_counted)
 		nvtxRangePop();
 	}
 	pd_read(&pd);
-	ck_assert_uint_eq(pd.live.no_string, 400 - (room - 1));
+	ck_assert_uint_eq(pd.live.no_string, 0);	/* nothing is lost but a name */
+	ck_assert_uint_eq(pd.live.flags & NCI_LIVE_TAGS_FULL, NCI_LIVE_TAGS_FULL);
 	pd_stop(&pd, PD_START(&pd, NCCL_COLL, .func = "NewInThisNccl"));
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.strings, SHMRING_STRINGS - INTERN_KEPT + 1);
@@ -492,7 +493,7 @@ int main(void)
 		FX_LOOP(only_the_domains_that_are_listed_count, 0, 2),
 		FX_TEST(ranges_that_are_too_deep_end_in_their_order),
 		FX_TEST(operations_have_the_names_of_their_own_thread_in_the_order_of_its_calls),
-		FX_TEST(names_without_room_leave_the_tag_around_them_and_are_counted),
+		FX_TEST(names_without_room_leave_the_tag_around_them_which_is_told),
 		FX_TEST(long_names_are_cut),
 		FX_TEST(a_forked_child_s_own_segment_has_the_names_of_its_ranges),
 		FX_TEST(readers_are_told_the_name),

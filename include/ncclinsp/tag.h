@@ -50,6 +50,8 @@ static inline void ncclinsp_tag_push_name(const char *name)
 	*(void **)&call = ncclinsp_tag_find("ncclinsp_tag_push_name");
 	if (call)
 		call(name);
+	else
+		ncclinsp_tag_call("ncclinsp_tag_push", 0);
 }
 
 static inline void ncclinsp_tag_pop(void)

@@ -45,7 +45,7 @@
 
 #define NCI_MAGIC	UINT64_C(0x0a70736e696c6363)	/* bytes "cclinsp\n" on little-endian */
 #define NCI_ABI_MAJOR	2
-#define NCI_ABI_MINOR	0
+#define NCI_ABI_MINOR	1
 
 /* All cursors count lines: one cache line, the unit of every record. */
 #define NCI_LINE_BYTES	64

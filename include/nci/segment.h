@@ -178,6 +178,8 @@ NCI_ASSERT(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
 #define NCI_LIVE_EXITED		0x1	/* the process ended by exit() or return from main() */
 #define NCI_LIVE_RCCL		0x2	/* RCCL calls: stamps of KernelCh are no ns, but ticks of
 					   AMD's wall clock, whose rate RCCL does not tell */
+#define NCI_LIVE_TAGS_FULL	0x4	/* a tag's name found the table full: the operations have
+					   the tag of before */
 
 /*
  * State that changes while the process lives, apart from the lanes.  Any of its threads
@@ -257,9 +259,10 @@ NCI_ASSERT(offsetof(struct nci_comm, name) == 104, "ABI: name moved");
 struct nci_string {
 	NCI_ALIGNED(NCI_LINE_BYTES)
 	NCI_ATOMIC(uint32_t) bytes;	/* length of text plus one when published, stored with
-					   release; 0 before */
-	char text[60];			/* not terminated; longer names are cut */
+					   release, and NCI_STRING_TAG; 0 before */
+	char text[60];			/* filled up with zeros; longer names are cut */
 };
+#define NCI_STRING_TAG		0x80000000u	/* a tag's name: maybe nothing else has it */
 NCI_ASSERT(sizeof(struct nci_string) == NCI_LINE_BYTES, "ABI: a name is one line");
 
 /*

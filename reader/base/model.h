@@ -154,6 +154,7 @@ struct process {
 	uint32_t env_bytes;
 	enum process_state state;
 	uint32_t api_version;	/* 0: no init yet */
+	bool tags_full;		/* names of tags found no room */
 	bool is_rccl;		/* AMD's: its stamps are of an unknown unit, and left out */
 	uint32_t level;		/* NCI_LEVEL_* */
 	uint32_t mask;

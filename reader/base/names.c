@@ -6,6 +6,7 @@
 #include "reader/base/names.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,10 @@ struct names {
 	uint32_t mask;
 	uint32_t capacity;
 	uint32_t count;
+	uint32_t tags;		/* of these, names that only tags have */
 	uint64_t refused;
 	uint32_t of_user[USERS];
+	uint32_t tags_of_user[USERS];
 };
 
 static uint32_t names_hash(const char *text, size_t bytes)
@@ -72,26 +75,53 @@ void names_free(struct names *names)
 	free(names);
 }
 
-name_t names_intern(struct names *names, uid_t account, const char *text, size_t bytes)
+/* NULL: an empty text, or no room, of which `has_room` tells. */
+static name_t names_find_or_add(struct names *names, bool has_room, uint32_t *of_user,
+				const char *text, size_t bytes)
 {
-	uint32_t *of_user = &names->of_user[account % USERS];
-	char **place;
+	char **place = names_find_place(names, text, bytes);
 
-	bytes = strnlen(text, bytes < NAMES_MAX_BYTES ? bytes : NAMES_MAX_BYTES);
-	if (!bytes)
-		return NULL;
-	place = names_find_place(names, text, bytes);
 	if (*place)
 		return *place;
-	if (names->count < names->capacity && *of_user < names->capacity / 2)
+	if (has_room && names->count < names->capacity)
 		*place = strndup(text, bytes);
 	if (!*place) {
 		names->refused++;
-		return NAMES_OTHER;
+		return NULL;
 	}
 	names->count++;
 	++*of_user;
 	return *place;
+}
+
+static size_t text_bytes(const char *text, size_t bytes)
+{
+	return strnlen(text, bytes < NAMES_MAX_BYTES ? bytes : NAMES_MAX_BYTES);
+}
+
+name_t names_intern(struct names *names, uid_t account, const char *text, size_t bytes)
+{
+	uint32_t *of_user = &names->of_user[account % USERS];
+
+	bytes = text_bytes(text, bytes);
+	if (!bytes)
+		return NULL;
+	return names_find_or_add(names, *of_user < names->capacity / 2, of_user, text, bytes) ?:
+	       NAMES_OTHER;
+}
+
+name_t names_intern_tag(struct names *names, uid_t account, const char *text, size_t bytes)
+{
+	uint32_t *of_user = &names->tags_of_user[account % USERS], before = names->count;
+	name_t name;
+
+	bytes = text_bytes(text, bytes);
+	if (!bytes)
+		return NULL;
+	name = names_find_or_add(names, names->tags < names->capacity / 4 &&
+				 *of_user < names->capacity / 8, of_user, text, bytes);
+	names->tags += names->count - before;
+	return name;
 }
 
 uint32_t names_count(const struct names *names)

@@ -32,6 +32,13 @@ void names_free(struct names *names);
  */
 name_t names_intern(struct names *names, uid_t account, const char *text, size_t bytes);
 
+/*
+ * The same for a name that only tags have, as ranges of an application may have any number of
+ * them: all together a quarter of the room at most, a user's an eighth.  NULL beyond that: the
+ * tag is shown as a number.
+ */
+name_t names_intern_tag(struct names *names, uid_t account, const char *text, size_t bytes);
+
 uint32_t names_count(const struct names *names);
 uint64_t names_refused(const struct names *names);
 

@@ -45,6 +45,7 @@ static void take_counters(struct attached *a)
 	p->ignored.finalized = look_load64(&live->closed_comm);
 	p->ignored.context = look_load64(&live->bad_context);
 	p->api_version = look_load32(&live->api_version);
+	p->tags_full = look_load32(&live->flags) & NCI_LIVE_TAGS_FULL;
 	p->is_rccl = look_load32(&live->flags) & NCI_LIVE_RCCL;
 	p->level = look_load32(&live->level);
 	p->mask = look_load32(&live->mask);

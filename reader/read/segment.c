@@ -427,14 +427,16 @@ static void segment_take_comm(struct comm *to, const struct nci_comm *from)
 static void segment_take_string(struct segment *seg, uint32_t i, const struct nci_string *from)
 {
 	uint32_t bytes = atomic_load_explicit(&from->bytes, memory_order_relaxed);
+	bool is_tag = bytes & NCI_STRING_TAG;
 	char text[sizeof(from->text)];
 
-	bytes = bytes - 1 < sizeof(text) ? bytes - 1 : sizeof(text);
+	bytes = (bytes & ~NCI_STRING_TAG) - 1;
+	bytes = bytes < sizeof(text) ? bytes : sizeof(text);
 	memcpy(text, from->text, bytes);
 	seg->process.tags[i] = nci_tag_of_name(text, bytes);
 	utf8_clean(text, bytes);
-	seg->process.strings[i] = names_intern(seg->names, seg->process.account, text,
-						bytes);
+	seg->process.strings[i] = (is_tag ? names_intern_tag : names_intern)
+		(seg->names, seg->process.account, text, bytes);
 }
 
 /* A table in the segment; what begins an entry tells that it is published, and as what. */

@@ -70,6 +70,7 @@ refused() {
 check "a second plugin that is not there is told" refused nothere \
 	"NCCLINSP_CHAIN=nothere does not load, so there is no second plugin"
 check "one that is none is told" refused "$B/skewed-clock.so" "has no ncclProfiler_v6, which this NCCL asks for"
+check "so is ours" refused insp-chain "names ncclinsp's own plugin"
 check "and that none is named" refused "" "NCCLINSP_CHAIN is not set"
 check "nothing was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
 done_testing
