@@ -71,7 +71,7 @@ static struct side {
 	const struct chain_table *table[PLUGINS];	/* NULL: takes no part */
 	int *_Atomic nccl_mask;		/* NULL: no communicator is open */
 	_Atomic int mask[PLUGINS];
-	uint32_t open, unlisted;	/* communicators, and those of them that are not in `comms` */
+	uint32_t open, unlisted;	/* communicators, and those that `comms` has not */
 	nccl_logger_fn *logger;
 	_Atomic uint64_t wanted;	/* by the other: its mask above the events it brings */
 } sides[NCCL_PROFILER_VERSIONS + 1];
@@ -165,8 +165,8 @@ static void chain_open(nccl_logger_fn *logger)
 	chain.library[OTHERS] = others_open(name);
 	if (others_are_ours()) {
 		chain.library[OTHERS] = NULL;
-		chain_say(logger, "ncclinsp: " VARIABLE " names ncclinsp's own plugin, so there is no "
-			  "second one");
+		chain_say(logger, "ncclinsp: " VARIABLE " names ncclinsp's own plugin, so there "
+			  "is no second one");
 	} else if (!chain.library[OTHERS]) {
 		snprintf(text, sizeof(text), "ncclinsp: " VARIABLE "=%s does not load, so there is "
 			 "no second plugin: %s", name, first_dlerror());
@@ -288,8 +288,8 @@ static void opening_unlist(struct opening *o)
 		other->finalize(o->context[OTHERS]);
 	pthread_mutex_lock(&chain.lock);
 	o->side->unlisted++;
-	chain_say(o->side->logger, "ncclinsp: too many communicators are open: the second plugin is "
-		  "not called for this one");
+	chain_say(o->side->logger, "ncclinsp: too many communicators are open: the second plugin "
+		  "is not called for this one");
 	pthread_mutex_unlock(&chain.lock);
 }
 
@@ -364,8 +364,8 @@ static void side_close(struct side *side, bool listed)
 		atomic_store(&side->nccl_mask, NULL);
 		forgotten = atomic_exchange(&events.forgotten, 0);
 	}
-	snprintf(text, sizeof(text), "ncclinsp: %" PRIu64 " events were too many to be kept for the "
-		 "second plugin, which was not told of their end", forgotten);
+	snprintf(text, sizeof(text), "ncclinsp: %" PRIu64 " events were too many to be kept for "
+		 "the second plugin, which was not told of their end", forgotten);
 	if (forgotten)
 		chain_say(side->logger, text);
 	pthread_mutex_unlock(&chain.lock);
