@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe/attach.h"
@@ -26,6 +27,7 @@
 #include "util/log.h"
 #include "util/text.h"
 
+#define TELL_S		1		/* between two times that sums are told */
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define ROOT_PIDS	0xeffffffcu	/* inode of the node's own pid namespace */
 #define WATCH_BYTES	(sizeof(struct probe_watch) + \
@@ -39,6 +41,7 @@ struct probe {
 	struct probe_event batch[PROBE_BATCH];
 	uint32_t n;
 	uint64_t unsent;		/* events that the client did not take */
+	time_t told_s;			/* when sums were, CLOCK_MONOTONIC */
 };
 
 static volatile sig_atomic_t stopped;
@@ -132,18 +135,32 @@ static void client_read(struct probe *p)
 			     in.watch.number + in.watch.processes, in.watch.threads);
 }
 
+static void client_tell_sums(struct probe *p)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec < p->told_s + TELL_S)
+		return;
+	p->told_s = now.tv_sec;
+	watching_tell(p->watching);
+	probe_flush(p);
+}
+
 /* ---- life --------------------------------------------------------------------------- */
 
 /* While there is a client, others wait in the socket's queue. */
 static void probe_run(struct probe *p, const sigset_t *unblocked)
 {
+	static const struct timespec tell = { .tv_sec = TELL_S };
+
 	while (!stopped) {
 		struct pollfd at[] = {
 			{ .fd = p->client < 0 ? p->listen_fd : p->client, .events = POLLIN },
 			{ .fd = watching_fd(p->watching), .events = POLLIN },
 		};
 
-		if (ppoll(at, p->client < 0 ? 1 : 2, NULL, unblocked) < 0)
+		if (ppoll(at, p->client < 0 ? 1 : 2, p->client < 0 ? NULL : &tell, unblocked) < 0)
 			continue;
 		if (p->client < 0) {
 			client_accept(p);
@@ -153,6 +170,7 @@ static void probe_run(struct probe *p, const sigset_t *unblocked)
 			watching_read(p->watching);
 			probe_flush(p);
 		}
+		client_tell_sums(p);
 		if (at[0].revents)
 			client_read(p);
 	}

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "probe/resent.h"
 #include "probe/watch.skel.h"
 
 struct number_set {
@@ -75,6 +77,28 @@ static void numbers_replace(struct number_set *set, const struct bpf_map *map, i
 	set->n = n;
 }
 
+static bool numbers_have(const struct number_set *set, int32_t number)
+{
+	return set->n && bsearch(&number, set->at, set->n, sizeof(number), numbers_by_size);
+}
+
+/* Credentials of processes that are not watched any more go. */
+static void owners_forget(const struct watching *w)
+{
+	int fd = bpf_map__fd(w->kernel->maps.owners);
+	struct { int32_t pid; uint32_t uid; } owner;
+	uint64_t key, next;
+	bool more = bpf_map_get_next_key(fd, NULL, &next) == 0;
+
+	while (more) {
+		key = next;
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (bpf_map_lookup_elem(fd, &key, &owner) == 0 &&
+		    !numbers_have(&w->processes, owner.pid))
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
 void watching_set(struct watching *w, int32_t *processes, uint32_t nprocesses,
 		  int32_t *threads, uint32_t nthreads)
 {
@@ -82,6 +106,7 @@ void watching_set(struct watching *w, int32_t *processes, uint32_t nprocesses,
 	numbers_filter(w->kernel, &w->threads, false);
 	numbers_replace(&w->processes, w->kernel->maps.processes, processes, nprocesses);
 	numbers_replace(&w->threads, w->kernel->maps.threads, threads, nthreads);
+	owners_forget(w);
 	numbers_filter(w->kernel, &w->processes, true);
 	numbers_filter(w->kernel, &w->threads, true);
 }
@@ -105,6 +130,31 @@ int watching_fd(const struct watching *w)
 void watching_read(struct watching *w)
 {
 	ring_buffer__poll(w->ring, 0);
+}
+
+/* The program counts in one turn, while nothing happens to the other: no segment is lost. */
+void watching_tell(struct watching *w)
+{
+	int fd = bpf_map__fd(w->kernel->maps.resent);
+	struct probe_event e = { .kind = PROBE_RESENT };
+	struct resent_key key, next;
+	struct timespec now;
+	bool more = bpf_map_get_next_key(fd, NULL, &next) == 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	e.at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	while (more) {
+		key = next;
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (key.turn == w->kernel->bss->turn ||
+		    bpf_map_lookup_elem(fd, &key, &e.resent.segments))
+			continue;
+		e.number = key.pid;
+		memcpy(e.resent.address, key.address, sizeof(key.address));
+		w->fn(&e, w->arg);
+		bpf_map_delete_elem(fd, &key);
+	}
+	w->kernel->bss->turn ^= 1;
 }
 
 uint64_t watching_lost(const struct watching *w)

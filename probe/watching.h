@@ -28,6 +28,9 @@ void watching_set(struct watching *w, int32_t *processes, uint32_t nprocesses,
 int watching_fd(const struct watching *w);
 void watching_read(struct watching *w);
 
+/* Once a second: hands over the sums of what was counted in the second before the last. */
+void watching_tell(struct watching *w);
+
 /* The events that the program found no room for, since watching_begin(). */
 uint64_t watching_lost(const struct watching *w);
 

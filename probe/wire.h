@@ -15,7 +15,7 @@
 #endif
 
 #define PROBE_SOCKET	"/run/ncclinsp/probe.sock"
-#define PROBE_MAGIC	0x6e637031u	/* another one is another version's: refused */
+#define PROBE_MAGIC	0x6e637032u	/* another one is another version's: refused */
 #define PROBE_THREADS	4096u		/* the most that are watched */
 #define PROBE_PROCESSES	1024u
 #define PROBE_BATCH	32u
@@ -38,6 +38,7 @@ enum probe_kind {
 	PROBE_WAIT = 1,		/* a thread could have run, and got no CPU for wait_ns */
 	PROBE_SIGNAL,		/* a process was sent a signal */
 	PROBE_OOM,		/* the kernel has chosen a process to be killed for memory */
+	PROBE_RESENT,		/* TCP segments of a process were sent again, in about a second */
 	PROBE_KINDS
 };
 
@@ -49,15 +50,21 @@ struct probe_taker {
 	uint32_t zero;
 };
 
+struct probe_resent {
+	uint64_t segments;
+	uint8_t address[16];	/* the other end's, as IPv6 has it: ::ffff:10.0.0.2 */
+};
+
 struct probe_event {
 	uint64_t at_ns;		/* CLOCK_MONOTONIC: when the thread ran again, or it happened */
 	uint64_t wait_ns;
 	uint64_t lost;		/* events that found no room, since the probe's client came */
-	int32_t number;		/* the thread's; of a signal or a kill the process's */
+	int32_t number;		/* of a wait the thread's; of all else the process's */
 	uint32_t kind;		/* enum probe_kind */
 	int32_t signal;
 	uint32_t zero;
 	union {
+		struct probe_resent resent;
 		struct probe_taker taker[PROBE_TAKERS];
 		char cgroup[96];	/* PROBE_OOM: the last part of its path; "": not known */
 	};

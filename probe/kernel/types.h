@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 typedef __u8 uint8_t;
+typedef __u16 uint16_t;
 typedef __u32 uint32_t;
 typedef __s32 int32_t;
 typedef __u64 uint64_t;

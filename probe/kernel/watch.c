@@ -14,6 +14,7 @@
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include "probe/resent.h"
 #include "probe/wire.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -23,11 +24,20 @@
 #define CPUS		1024	/* waits on CPUs beyond are charged to nobody */
 #define LINE		4	/* threads that wait for one CPU; more are charged to nobody */
 #define MEMORY_MOST	32	/* more controllers than any kernel has */
+#define IPV4		2	/* AF_INET */
 
 #define KERNEL __attribute__((preserve_access_index))
 
 struct thread_info {
 	uint32_t cpu;
+} KERNEL;
+
+typedef struct {
+	uint32_t val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
 } KERNEL;
 
 struct task_struct {
@@ -36,6 +46,7 @@ struct task_struct {
 	uint32_t cpu;		/* before 5.16, on some machines */
 	int32_t pid, tgid;
 	char comm[16];
+	const struct cred *cred;
 	struct css_set *cgroups;
 } KERNEL;
 
@@ -68,6 +79,37 @@ enum cgroup_subsys_id {
 	memory_cgrp_id = 1,
 };
 
+struct file {
+	const struct cred *f_cred;
+} KERNEL;
+
+struct socket {
+	struct file *file;
+} KERNEL;
+
+struct in6_addr {
+	uint32_t word[4];
+} KERNEL;
+
+struct sock_common {
+	uint32_t skc_daddr;
+	uint16_t skc_family;
+	struct in6_addr skc_v6_daddr;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
+	struct socket *sk_socket;
+} KERNEL;
+
+struct sk_buff {
+	char cb[1];
+} KERNEL;
+
+struct tcp_skb_cb {
+	uint16_t tcp_gso_segs;
+} KERNEL;
+
 /* ---- what is shared with the program outside ------------------------------------- */
 
 /* Each switch looks at this: on one page, as a miss of the TLB costs more than all else. */
@@ -78,8 +120,10 @@ struct {
 } hot __attribute__((aligned(4096)));
 
 unsigned long long lost;
+unsigned int turn;	/* where segments are counted now: 0 or 1 */
 
 struct watched_thread {
+	const struct cred *cred;	/* the one in `owners`; 0: none yet */
 	uint64_t since_ns;	/* 0: it does not wait */
 	uint64_t charged_ns;	/* the time until then has been charged */
 	uint32_t cpu;
@@ -99,6 +143,26 @@ struct {
 	__type(key, int32_t);
 	__type(value, uint32_t);
 } processes SEC(".maps");
+
+/* A process, by the credentials that all of its threads share, and no other process. */
+struct owner {
+	int32_t pid;
+	uint32_t uid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * PROBE_PROCESSES);
+	__type(key, uint64_t);
+	__type(value, struct owner);
+} owners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RESENT_SUMS);
+	__type(key, struct resent_key);
+	__type(value, uint64_t);
+} resent SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -248,6 +312,17 @@ static uint32_t task_cpu(struct task_struct *task)
 	return BPF_CORE_READ(task, cpu);
 }
 
+/* Once for each thread, and again where its process becomes another user's. */
+static void owner_learn(struct watched_thread *t, struct task_struct *task)
+{
+	uint64_t key = (uint64_t)task->cred;
+	struct owner owner = { .pid = task->tgid };
+
+	t->cred = task->cred;
+	owner.uid = BPF_CORE_READ(task, cred, uid.val);
+	bpf_map_update_elem(&owners, &key, &owner, BPF_ANY);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -270,6 +345,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	t = filtered(from) ? bpf_map_lookup_elem(&threads, &from) : 0;
 	if (t) {
+		if (t->cred != prev->cred)
+			owner_learn(t, prev);
 		t->since_ns = 0;
 		if (preempt || !task_state(prev))
 			thread_begin(t, from, cpu, now_ns);
@@ -373,6 +450,62 @@ int on_victim(struct bpf_raw_tracepoint_args *ctx)
 	if (task)
 		task_read_group(task, e->cgroup, sizeof(e->cgroup));
 	bpf_ringbuf_submit(e, 0);
+	return 0;
+}
+
+/* ---- segments that are sent again --------------------------------------------------- */
+
+/*
+ * A timer or an acknowledgement has them sent again, when any task runs.  The process that has
+ * opened or accepted the socket is known by its file, which keeps the credentials of that time:
+ * fork(2) makes new ones, threads share them.  Memory that was freed and is now another process's
+ * credentials would mislead; it counts for nothing at least where that is another user's.
+ */
+static int32_t socket_owner(struct sock *sk)
+{
+	const struct cred *cred = BPF_CORE_READ(sk, sk_socket, file, f_cred);
+	uint64_t key = (uint64_t)cred;
+	struct owner *owner = cred ? bpf_map_lookup_elem(&owners, &key) : 0;
+
+	if (!owner || owner->uid != BPF_CORE_READ(cred, uid.val) || !process_is_watched(owner->pid))
+		return 0;
+	return owner->pid;
+}
+
+static void resent_key_set_address(struct resent_key *key, struct sock *sk)
+{
+	uint32_t v4 = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == IPV4) {
+		key->address[10] = key->address[11] = 0xff;
+		__builtin_memcpy(&key->address[12], &v4, sizeof(v4));
+	} else if (bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
+		bpf_core_read(key->address, sizeof(key->address), &sk->__sk_common.skc_v6_daddr);
+	}
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_resent, struct sock *sk, struct sk_buff *skb)
+{
+	struct resent_key key = { .pid = socket_owner(sk), .turn = turn };
+	uint64_t none = 0, *sum;
+	uint16_t segments = 0;
+
+	if (!key.pid)
+		return 0;
+	resent_key_set_address(&key, sk);
+	bpf_probe_read_kernel(&segments, sizeof(segments), (char *)skb +
+			      bpf_core_field_offset(struct sk_buff, cb) +
+			      bpf_core_field_offset(struct tcp_skb_cb, tcp_gso_segs));
+	sum = bpf_map_lookup_elem(&resent, &key);
+	if (!sum) {
+		bpf_map_update_elem(&resent, &key, &none, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&resent, &key);
+	}
+	if (sum)
+		__sync_fetch_and_add(sum, segments ? segments : 1);
+	else
+		__sync_fetch_and_add(&lost, 1);
 	return 0;
 }
 
