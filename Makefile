@@ -125,6 +125,7 @@ ANSWERS := $(B)/api-answers
 FLOOD  := $(B)/nccl-flood
 SKEWED_CLOCK := $(B)/skewed-clock.so
 FAILING := $(B)/failing.so
+SENDING := $(B)/sending.so
 PLAYED_NVML := $(patsubst %,$(B)/%/libnvidia-ml.so.1,nvml nvml-old nvml-bare)
 RECORD := $(B)/libnccl-profiler-record.so
 CHAIN  := $(B)/libnccl-profiler-insp-chain.so
@@ -149,7 +150,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps engines check demo bench bench-growth soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(NVTX) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(CHAIN) $(NVTX) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING) $(SENDING)) $(PLAYED_NVML) $(DAEMON) $(CLI) $(PROBE) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -276,7 +277,8 @@ $(ANSWERS) $(FLOOD):
 
 $(SKEWED_CLOCK): $(B)/obj/tests/preload/skewed_clock.o
 $(FAILING): $(B)/obj/tests/preload/failing.o
-$(SKEWED_CLOCK) $(FAILING):
+$(SENDING): $(B)/obj/tests/preload/sending.o
+$(SKEWED_CLOCK) $(FAILING) $(SENDING):
 	@echo "  LD    $@"
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-z,defs -ldl -pthread
 

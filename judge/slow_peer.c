@@ -284,6 +284,7 @@ static bool group_judge(const struct slow_group *g, const struct delay_hot *hot,
 		.rate_gbs = (double)worst->bytes / link_ns(worst, g->aspect),
 		.median_gbs = 1 / g->median, .links = g->n, .siblings = g->siblings,
 		.window_ns = g->window_ns, .away_rank = UNKNOWN_I32,
+		.resent.segments = UNKNOWN_U64,
 		.from = { .rank = worst->rank, .world_rank = UNKNOWN_I32 },
 		.to = { .rank = worst->peer, .world_rank = UNKNOWN_I32 },
 	};

@@ -74,6 +74,13 @@ enum slow_peer_aspect {
 	SLOW_PEER_ROOM,		/* it waits for room at the receiver */
 };
 
+/* TCP segments that the sending process sent again, to the address that most of them went to. */
+struct slow_peer_resent {
+	uint64_t segments;	/* UNKNOWN_U64 */
+	uint64_t window_ns;	/* the time that they are of */
+	char to[46];		/* "": to none */
+};
+
 /* A link, or an end of it, that is slower than the others. */
 struct slow_peer {
 	struct delay_hot hot;		/* named by its ranks */
@@ -93,6 +100,7 @@ struct slow_peer {
 	int32_t away_rank;	/* its rank; UNKNOWN_I32: neither end's, or not known */
 	bool apart;		/* its progress thread at the slow end may run far from a device */
 	struct placement placement;
+	struct slow_peer_resent resent;
 	struct nic_cause nic;	/* an interface of this node that fails; NIC_WELL: none */
 };
 

@@ -8,6 +8,9 @@
 
 #define LACKS		0.01	/* part of the time without a CPU that is worth a word, */
 #define LACKS_OF_SHARE	0.1	/* part of the cost of the link */
+#define RESENT		10	/* segments that are worth a word, */
+#define RESENT_OF	1e-4	/* part of what the link sent meanwhile: TCP slows down by less */
+#define SEGMENT_BYTES	1448	/* of a segment on Ethernet */
 
 /* Rows by enum delay_where. */
 static const char *const actions[] = {
@@ -72,6 +75,16 @@ static void add_cpu(struct phrase *text, const struct slow_peer *p)
 		   "give it CPUs, then look again", 100 * p->away);
 }
 
+static bool slow_peer_lost_segments(const struct slow_peer *p)
+{
+	const struct slow_peer_resent *resent = &p->resent;
+	double sent = (double)p->worst->bytes / SEGMENT_BYTES / (double)p->window_ns *
+		      (double)resent->window_ns;
+
+	return p->aspect == SLOW_PEER_WIRE && resent->segments != UNKNOWN_U64 &&
+	       resent->segments >= RESENT && (double)resent->segments >= RESENT_OF * sent;
+}
+
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 {
 	const struct delay_hot *hot = &p->hot;
@@ -93,6 +106,11 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 		phrase_add(&phrase, "; of this node, ");
 		nic_say_cause(&phrase, &p->nic);
 	}
+	if (slow_peer_lost_segments(p))
+		phrase_add(&phrase, "; %" PRIu64 " TCP segments from the sending process to %s "
+			   "were sent again in the last %.0f s",
+			   p->resent.segments, p->resent.to,
+			   (double)p->resent.window_ns / 1e9);
 	if (p->apart) {
 		phrase_add(&phrase, "; the progress thread of %s ",
 			   hot->where == DELAY_RECEIVE_SIDE ? "the receiver" : "the sender");

@@ -86,6 +86,34 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 }
 END_TEST
 
+START_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
+{
+	const char *again = "TCP segments from the sending process to 10.0.0.2 were sent again in "
+			    "the last 20 s; check that path";
+
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	ck_assert_uint_eq(slow[0].resent.segments, UNKNOWN_U64);
+	slow[0].resent = (struct slow_peer_resent){ .segments = 412, .window_ns = 20 * WINDOW,
+						    .to = "10.0.0.2" };
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "; 412 TCP segments from "));
+	ck_assert_ptr_nonnull(strstr(text, again));
+	slow[0].resent.segments = 140;		/* of 1.45 million */
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "TCP"));
+	links.at[2].bytes = 1;
+	slow[0].resent.segments = 9;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "TCP"));
+	slow[0].resent.segments = 10;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, again));
+	slow[0].aspect = SLOW_PEER_ROOM;	/* the receiver's, not the network's */
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_null(strstr(text, "TCP"));
+}
+END_TEST
+
 START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
 {
 	for (int32_t r = 0; r < RANKS; r++)
@@ -210,6 +238,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes),
+		FX_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many),
 		FX_TEST(end_whose_links_are_all_slow_is_named_instead_of_them),
 		FX_TEST(link_may_go_on_with_less_than_it_begins_with),
 		FX_TEST(no_cable_is_blamed_where_a_cpu_is_short),

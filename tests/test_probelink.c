@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "judge/slow_peer.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/probelink.h"
@@ -135,6 +136,24 @@ static struct probe_event signal_to(int32_t pid)
 	};
 }
 
+/* That process sent so many segments to 10.0.0.n again. */
+static struct probe_event resent_by(int32_t pid, uint64_t segments, uint8_t n)
+{
+	return (struct probe_event){
+		.at_ns = loop_clock_ns(), .number = pid, .kind = PROBE_RESENT,
+		.resent = { .segments = segments,
+			    .address = { [10] = 0xff, 0xff, 10, 0, 0, n } },
+	};
+}
+
+static struct slow_peer_resent resent_at(uint64_t process_id, uint64_t at_ns)
+{
+	struct slow_peer_resent out = { .segments = UNKNOWN_U64 };
+
+	probelink_resent(l, process_id, at_ns, &out);
+	return out;
+}
+
 static bool tell(const struct probe_event *e, size_t bytes)
 {
 	return send(probe, e, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
@@ -205,14 +224,57 @@ START_TEST(waits_signals_and_kills_are_taken_over)
 }
 END_TEST
 
+START_TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address)
+{
+	struct slow_peer_resent out;
+	uint64_t at_ns;
+
+	ck_assert_uint_eq(resent_at(ID, now_ns).segments, UNKNOWN_U64);
+	probe_start();
+	ck_assert_uint_eq(resent_at(ID, now_ns).segments, 0);
+	ck_assert_uint_eq(resent_at(ID + 1, now_ns).segments, UNKNOWN_U64);
+	for (int i = 0; i < 3; i++)
+		tell_one(resent_by(PID, 20, 2));
+	tell_one(resent_by(PID, 50, 3));
+	at_ns = loop_clock_ns();
+	out = resent_at(ID, at_ns);
+	ck_assert_uint_eq(out.segments, 60);
+	ck_assert_str_eq(out.to, "10.0.0.2");
+	ck_assert_uint_eq(resent_at(ID, at_ns + 14 * SECOND).segments, 60);
+	out = resent_at(ID, at_ns + 30 * SECOND);
+	ck_assert_uint_eq(out.segments, 0);
+	ck_assert_str_eq(out.to, "");
+	ck_assert_uint_le(out.window_ns, 30 * SECOND);
+	close(probe);
+	loop_once(loop, 0);
+	ck_assert_uint_eq(resent_at(ID, at_ns).segments, UNKNOWN_U64);
+}
+END_TEST
+
+/* What made room while it still counted is lost, and told so. */
+START_TEST(addresses_beyond_the_table_make_room_and_are_counted)
+{
+	struct probe_event e = resent_by(PID, 1, 2);
+
+	probe_start();
+	for (uint16_t i = 0; i < 1025; i++) {
+		memcpy(&e.resent.address[14], &i, sizeof(i));
+		tell_one(e);
+		look();
+	}
+	ck_assert_uint_eq(probelink_stats(l)->refused, 0);
+	ck_assert_uint_eq(probelink_stats(l)->lost, 1);
+}
+END_TEST
+
 START_TEST(event_that_cannot_be_true_is_refused_and_counted)
 {
-	struct probe_event bad[11];
+	struct probe_event bad[14];
 	const uint32_t n = sizeof(bad) / sizeof(bad[0]);
 
 	probe_start();
 	for (uint32_t i = 0; i < n; i++)
-		bad[i] = i < 8 ? wait_of(TID) : signal_to(PID);
+		bad[i] = i < 8 ? wait_of(TID) : i < 11 ? signal_to(PID) : resent_by(PID, 1, 2);
 	bad[0].kind = 0;
 	bad[1].kind = PROBE_KINDS;
 	bad[2].number = TID + 1;		/* nobody asked about it */
@@ -224,12 +286,16 @@ START_TEST(event_that_cannot_be_true_is_refused_and_counted)
 	bad[8].signal = 0;
 	bad[9].signal = 65;
 	bad[10].number = TID;			/* a thread, no process */
+	bad[11].number = TID;
+	bad[12].resent.segments = 0;
+	bad[13].resent.segments = UINT64_MAX;
 	for (uint32_t i = 0; i < n; i++) {
 		tell_one(bad[i]);
 		ck_assert_msg(probelink_stats(l)->refused == i + 1, "event %u", i);
 	}
 	ck_assert_uint_eq(waits, 0);
 	ck_assert_ptr_null(probelink_end(l, ID));
+	ck_assert_uint_eq(resent_at(ID, now_ns).segments, 0);
 	ck_assert(probelink_stats(l)->connected);
 }
 END_TEST
@@ -335,6 +401,8 @@ int main(void)
 		FX_TEST(what_is_to_be_watched_is_said_once_and_again_when_it_changes),
 		FX_TEST(process_that_only_claims_its_number_is_not_watched),
 		FX_TEST(waits_signals_and_kills_are_taken_over),
+		FX_TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address),
+		FX_TEST(addresses_beyond_the_table_make_room_and_are_counted),
 		FX_TEST(event_that_cannot_be_true_is_refused_and_counted),
 		FX_TEST(text_without_an_end_or_with_controls_is_made_harmless),
 		FX_LOOP(packet_of_another_size_ends_the_connection, 0, 5),

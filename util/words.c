@@ -201,7 +201,8 @@ static const struct word words[] = {
 	  .evidence = "Stall: a step is in SendWait: the data left the GPU, the peer had room, the "
 		      "network has not confirmed. Slow_peer: the time for a byte, against the "
 		      "other links; where these do not tell the sender's side, the receiver's and "
-		      "the path apart, the text says so.",
+		      "the path apart, the text says so. With ncclinsp-probe(8) it says how many "
+		      "segments TCP had to send again.",
 	  .action = "Check the path between the two ranks: port counters, link state, the fabric, "
 		    "the other node's NIC." },
 	VERDICT(NO_ROOM),

@@ -16,6 +16,7 @@
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/findings/probelink.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
@@ -327,6 +328,7 @@ static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer
 	if (p->worst->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", p->worst->comm_name);
 	around_find_nic(s->dg, s->now_ns, &p->nic);
+	probelink_resent(diagnose_source(s->dg)->probe, p->worst->process, s->now_ns, &p->resent);
 	slow_peer_say(p, f.text, sizeof(f.text));
 	finding_set_evidence(&f, slow_peer_evidence_fields, p);
 	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);

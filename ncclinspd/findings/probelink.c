@@ -5,6 +5,7 @@
  */
 #include "ncclinspd/findings/probelink.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "judge/slow_peer.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "reader/base/model.h"
@@ -25,6 +27,8 @@
 #define ENDED_NS	UINT64_C(10000000000)
 #define PACKETS		256	/* read between two looks; more wait, and the probe counts losses */
 #define ENDS		256	/* processes whose last signal is remembered */
+#define PEERS		1024	/* addresses of processes that something was sent to again */
+#define HALF_NS		UINT64_C(15000000000)	/* their sums are of this half and the last */
 
 /* A number that is watched, and the process whose it is. */
 struct link_number {
@@ -35,6 +39,13 @@ struct link_number {
 struct link_set {
 	struct link_number processes[PROBE_PROCESSES], threads[PROBE_THREADS];
 	uint32_t nprocesses, nthreads;
+};
+
+struct link_peer {
+	uint64_t process_id;	/* 0: unused */
+	uint64_t half;		/* time / HALF_NS when something was added last */
+	uint64_t segments, before;	/* in that half and the one before */
+	uint8_t address[16];
 };
 
 struct probelink {
@@ -50,6 +61,8 @@ struct probelink {
 	bool sent;		/* the probe has `set` */
 	struct probelink_end ends[ENDS];
 	uint32_t nends;		/* all since the start; the ring holds the last */
+	uint64_t connected_ns;
+	struct link_peer peers[PEERS];
 	struct probelink_stats stats;
 	probelink_waited_fn *waited;
 	void *arg;
@@ -200,11 +213,56 @@ static void link_on_kill(struct probelink *l, uint64_t process_id, const struct 
 	memcpy(end->cgroup, e->cgroup, sizeof(end->cgroup));
 }
 
+static bool event_is_resent(struct probe_event *e)
+{
+	return e->resent.segments > 0 && e->resent.segments < UINT32_MAX;
+}
+
+/* Moves its halves on to this one. */
+static void peer_turn(struct link_peer *p, uint64_t half)
+{
+	if (p->half == half)
+		return;
+	p->before = p->half + 1 == half ? p->segments : 0;
+	p->segments = 0;
+	p->half = half;
+}
+
+/* The peer of that process and address, else the stalest; what that still counts is lost. */
+static struct link_peer *link_peer_of(struct probelink *l, uint64_t process_id,
+				      const uint8_t address[16], uint64_t half)
+{
+	struct link_peer *stalest = &l->peers[0];
+
+	for (uint32_t i = 0; i < PEERS; i++) {
+		struct link_peer *p = &l->peers[i];
+
+		if (p->process_id == process_id && !memcmp(p->address, address, sizeof(p->address)))
+			return p;
+		if (p->half < stalest->half)
+			stalest = p;
+	}
+	l->stats.lost += stalest->process_id && stalest->half + 1 >= half;
+	*stalest = (struct link_peer){ .process_id = process_id, .half = half };
+	memcpy(stalest->address, address, sizeof(stalest->address));
+	return stalest;
+}
+
+static void link_on_resent(struct probelink *l, uint64_t process_id, const struct probe_event *e,
+			   uint64_t now_ns)
+{
+	uint64_t half = now_ns / HALF_NS;
+	struct link_peer *p = link_peer_of(l, process_id, e->resent.address, half);
+
+	peer_turn(p, half);
+	p->segments += e->resent.segments;
+}
+
 static void link_on_event(struct probelink *l, struct probe_event *e, uint64_t now_ns)
 {
 	static bool (*const sound[PROBE_KINDS])(struct probe_event *) = {
 		[PROBE_WAIT] = event_is_wait, [PROBE_SIGNAL] = event_is_signal,
-		[PROBE_OOM] = event_is_kill,
+		[PROBE_OOM] = event_is_kill, [PROBE_RESENT] = event_is_resent,
 	};
 	uint64_t id = e->kind == PROBE_WAIT ?
 		number_owner(l->set.threads, l->set.nthreads, e->number) :
@@ -224,6 +282,8 @@ static void link_on_event(struct probelink *l, struct probe_event *e, uint64_t n
 		l->waited(l->arg, id, e, now_ns);
 	else if (e->kind == PROBE_SIGNAL)
 		link_on_signal(l, id, e);
+	else if (e->kind == PROBE_RESENT)
+		link_on_resent(l, id, e, now_ns);
 	else
 		link_on_kill(l, id, e);
 }
@@ -293,6 +353,7 @@ static void link_connect(struct probelink *l, uint64_t now_ns)
 	if (fd >= 0) {
 		l->fd = fd;
 		l->sent = false;
+		l->connected_ns = now_ns;
 		l->lost = 0;
 		l->error = 0;
 		l->stats.connected = true;
@@ -324,6 +385,45 @@ const struct probelink_end *probelink_end(const struct probelink *l, uint64_t pr
 		if (l->ends[i].process_id == process_id)
 			return &l->ends[i];
 	return NULL;
+}
+
+static bool link_watches_thread_of(const struct probelink *l, uint64_t process_id)
+{
+	for (uint32_t i = 0; i < l->set.nthreads; i++)
+		if (l->set.threads[i].process_id == process_id)
+			return true;
+	return false;
+}
+
+static void address_say(const uint8_t address[16], char *to, socklen_t size)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (memcmp(address, v4, sizeof(v4)))
+		inet_ntop(AF_INET6, address, to, size);
+	else
+		inet_ntop(AF_INET, address + sizeof(v4), to, size);
+}
+
+void probelink_resent(const struct probelink *l, uint64_t process_id, uint64_t now_ns,
+		      struct slow_peer_resent *out)
+{
+	uint64_t half = now_ns / HALF_NS, since_ns = half * HALF_NS - HALF_NS;
+	struct slow_peer_resent most = { .to = "" };
+
+	if (!l || !l->stats.connected || !link_watches_thread_of(l, process_id))
+		return;
+	most.window_ns = now_ns - (since_ns > l->connected_ns ? since_ns : l->connected_ns);
+	for (uint32_t i = 0; i < PEERS; i++) {
+		struct link_peer p = l->peers[i];
+
+		peer_turn(&p, half);
+		if (p.process_id != process_id || p.segments + p.before <= most.segments)
+			continue;
+		most.segments = p.segments + p.before;
+		address_say(p.address, most.to, sizeof(most.to));
+	}
+	*out = most;
 }
 
 const struct probelink_stats *probelink_stats(const struct probelink *l)

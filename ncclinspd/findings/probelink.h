@@ -20,6 +20,7 @@
 struct loop;
 struct probelink;
 struct process;
+struct slow_peer_resent;
 
 /* A thread of that process waited for a CPU. */
 typedef void probelink_waited_fn(void *arg, uint64_t process_id, const struct probe_event *e,
@@ -54,6 +55,13 @@ void probelink_look(struct probelink *l, struct process *const *list, size_t n, 
 
 /* NULL: nothing is known of that process's end.  `l` may be NULL. */
 const struct probelink_end *probelink_end(const struct probelink *l, uint64_t process_id);
+
+/*
+ * TCP segments that a process sent again in the last 15 to 30 s.  *out stays as it is where nobody
+ * knows: without a connection, or where no thread of it is watched.  `l` may be NULL.
+ */
+void probelink_resent(const struct probelink *l, uint64_t process_id, uint64_t now_ns,
+		      struct slow_peer_resent *out);
 
 const struct probelink_stats *probelink_stats(const struct probelink *l);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ncclinsp-probe with the real kernel: which process takes a network thread's CPU and which one ends a
-# process is named; a probe that is absent, hangs or dies harms nothing.
+# ncclinsp-probe with the real kernel: which process takes a network thread's CPU, which one ends a
+# process, and what TCP sends again is named; a probe that is absent, hangs or dies harms nothing.
 . "$(dirname "$0")/lib.sh"
 
 [ -x "$B/ncclinsp-probe" ] || skip_all "no ncclinsp-probe was built: libbpf, clang or bpftool is missing"
@@ -94,6 +94,56 @@ check "who killed a process is told, by name and number" wait_until 30 killed
 api snapshot >"$T/node.json"
 report_says() { "$B/ncclinsp" report -o json "$T/node.json" | jq -r '.. | .text? // empty' | grep -q "SIGKILL from pid $SENDER (slurmstepd)"; }
 check "report says the same of the node's file" report_says
+
+# ---- a network that loses packets ---------------------------------------------------------
+
+# A link between two namespaces takes 10 Mb/s and drops what does not fit into its queue of 8 KB.
+in_net() { nsenter --net="/proc/$1/ns/net" "${@:2}"; }
+net_is_new() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+nets=()
+for i in 0 1; do
+	unshare --net sleep 300 2>>"$T/net" &
+	nets+=("$!")
+	started+=("$!")
+	wait_until 5 net_is_new "$!" >/dev/null
+done
+net_is_lossy() {
+	in_net "${nets[0]}" ip link add lossy0 type veth peer name lossy1 netns "${nets[1]}" &&
+		in_net "${nets[0]}" ip addr add 10.99.0.1/24 dev lossy0 && in_net "${nets[0]}" ip link set lossy0 up &&
+		in_net "${nets[1]}" ip addr add 10.99.0.2/24 dev lossy1 &&
+		in_net "${nets[1]}" ip addr add 10.99.0.3/24 dev lossy1 && in_net "${nets[1]}" ip link set lossy1 up &&
+		in_net "${nets[0]}" tc qdisc add dev lossy0 root tbf rate 10mbit burst 4k limit 8k
+}
+if have ip tc nsenter && net_is_new "${nets[0]}" && net_is_new "${nets[1]}" && net_is_lossy 2>>"$T/net"; then
+	in_net "${nets[1]}" perl -MIO::Socket::INET -e '
+		$all = IO::Socket::INET->new(LocalPort => 5001, Listen => 8, ReuseAddr => 1) or die;
+		while ($one = $all->accept) { fork or do { 1 while sysread $one, $bytes, 65536; exit } }' 2>>"$T/net" &
+	started+=($!)
+	in_net "${nets[0]}" perl -MIO::Socket::INET -e '
+		$one = IO::Socket::INET->new(PeerAddr => "10.99.0.3", PeerPort => 5001) or die;
+		1 while syswrite $one, "\0" x 65536' 2>>"$T/net" &
+	started+=($!)
+	printf '%s\n' "nodes 4" "comm wide ranks 0-3 channels 2" "link net rate 100MB/s" "pace real" \
+		"slow link 1 to 2 by 4x" "loop forever" "compute 30ms jitter 2%" "AllReduce wide 64Ki float32" "end" >"$T/wide.scn"
+	LD_PRELOAD=$B/sending.so SENDING_TO=10.99.0.2 in_net "${nets[0]}" \
+		timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$T/wide.scn" 2>>"$T/net" &
+	WIDE_PID=$!
+	started+=("$WIDE_PID")
+	resent() {
+		api_is 'findings?active=true' ".findings | map(select(.kind == \"slow_peer\" and .comm_name == \"wide\" and
+			(.evidence | .resent_segments >= 10 and .resent_to == \"10.99.0.2\" and .resent_window_ns <= 30e9) and
+			(.text | test(\"; [0-9]+ TCP segments from the sending process to 10.99.0.2 were sent again in the last \")))) |
+			length > 0"
+	}
+	check "segments that a network lost are told of the slow link, with the address" wait_until 60 resent
+	check "segments of a process that nobody watches are told to nobody" probe_is '.refused == 0'
+	end_all "$WIDE_PID"
+else
+	for name in "segments that a network lost are told of the slow link, with the address" \
+		"segments of a process that nobody watches are told to nobody"; do
+		skip "$name" "no network that loses packets can be made here: ip or tc is missing, or $(tail -n 1 "$T/net")"
+	done
+fi
 
 # ---- a probe that dies -------------------------------------------------------------------
 
