@@ -60,7 +60,7 @@ NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mand
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check check-nodes,$(MAKECMDGOALS)),dropbear=dropbear-bin ssh=openssh-client \
-           valgrind libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
+           valgrind otf2.pc=libopen-trace-format2-dev otf2-print=otf2-tools libbpf.pc=libbpf-dev /usr/sbin/bpftool=bpftool) \
          $(if $(filter check check-wheel,$(MAKECMDGOALS)),patchelf /usr/share/doc/python3-venv=python3-venv) \
          $(if $(filter check check-trace check-otlp,$(MAKECMDGOALS)),openssl node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \

@@ -76,7 +76,7 @@ const struct command commands[COMMANDS] = {
 		.help = "write operations as they end to files for other tools",
 		.page = "ncclinsp-export" },
 	[TRACE] = { "trace", cmd_trace,
-		.help = "record every event for a while, for Perfetto's UI",
+		.help = "record every event for a while, for Perfetto's UI or as OTF2",
 		.argument = "PATH", .page = "ncclinsp-trace" },
 	[DIAL_STDIO] = { "dial-stdio", cmd_dial_stdio,
 		.help = "connect stdin and stdout with the daemon; -H runs it" },

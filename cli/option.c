@@ -46,7 +46,7 @@ static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
 	  "table, wide, json, jsonl, csv or prom", formats, 0, 0 },
 	{ "output", 'o', OPTION_FILE, offsetof(struct options, cli.path), IN(TRACE), "PATH",
-	  "file to write (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
+	  "file to write (.json, .gz, .zst, .otf2); -: stdout", NULL, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these fields, in this order; help lists them", NULL, 0, 0 },
 	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), LISTS, "[-]FIELD",

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/base/intake.h"
 #include "cli/base/interrupt.h"
@@ -16,6 +17,7 @@
 #include "cli/offline/segment.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"
+#include "cli/trace/trace_otf2.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
@@ -27,7 +29,8 @@
 struct session {
 	struct cli *cli;
 	struct trace trace;
-	struct trace_out *out;
+	struct trace_out *out;		/* NULL: `otf2` it is */
+	struct trace_otf2 *otf2;
 	json_t *pids;		/* processes to draw; empty: all */
 	json_t *bodies;		/* requests by which the level was raised */
 	uint64_t until_ns;
@@ -199,7 +202,8 @@ static bool session_goes_on(void *arg)
 {
 	const struct session *s = arg;
 
-	return !interrupt_came() && cli_now_ns() < s->until_ns && !trace_out_error(s->out);
+	return !interrupt_came() && cli_now_ns() < s->until_ns &&
+	       !(s->out && trace_out_error(s->out));
 }
 
 static int session_on_line(void *arg, const char *text, size_t len)
@@ -380,25 +384,32 @@ static int session_take_exemplar(struct session *s, const char *id)
 /* ---- and then -------------------------------------------------------------------- */
 
 static void session_tell(const struct session *s, const struct trace *t, const char *path,
-			 bool live)
+			 uint64_t size_bytes)
 {
 	uint64_t span_ns = t->w.last_ns - t->w.first_ns;
 	char span[TEXT_MAX], bytes[TEXT_MAX];
 
 	text_duration(span, sizeof(span), span_ns);
-	text_bytes(bytes, sizeof(bytes), trace_out_bytes(s->out));
-	fprintf(stderr, "%s: %s, %" PRIu64 " slices, %" PRIu64 " arrows, %s\n", path, span,
-		t->w.counts.slices, t->w.counts.arrows, bytes);
+	text_bytes(bytes, sizeof(bytes), size_bytes);
+	if (s->otf2)
+		fprintf(stderr, "%s: %s, %" PRIu64 " slices\n", path, span, t->w.counts.slices);
+	else
+		fprintf(stderr, "%s: %s, %" PRIu64 " slices, %" PRIu64 " arrows, %s\n", path, span,
+			t->w.counts.slices, t->w.counts.arrows, bytes);
 	if (t->lost)
 		fprintf(stderr, "%" PRIu64 " of %" PRIu64 " records are missing; the threads "
 			"called \"lost\" show when: trace fewer processes (--pid, --comm)\n",
 			t->lost, t->lost + t->nrecords);
 	if (t->malformed)
 		fprintf(stderr, "%" PRIu64 " lines or records made no sense\n", t->malformed);
-	if (live && !t->nrecords)
+	if (t->live && !t->nrecords)
 		fputs("no records came: the processes post nothing, or do not follow the level "
 		      "(ncclinsp level)\n", stderr);
-	fputs("open it in https://ui.perfetto.dev or chrome://tracing\n", stderr);
+	if (s->otf2)
+		fprintf(stderr, "open %s/traces.otf2 in Vampir, or read it with otf2-print\n",
+			path);
+	else
+		fputs("open it in https://ui.perfetto.dev or chrome://tracing\n", stderr);
 }
 
 /* The text by which the file names what it is made from. */
@@ -409,27 +420,67 @@ static const char *source_of(const struct cli *cli, bool live)
 	return live ? "live" : cli->argument ?: cli->exemplar;
 }
 
+/* 0, or the message why not is in `why`. */
+static int session_open(struct session *s, const char *path, char why[256])
+{
+	size_t n = strlen(path);
+	int r;
+
+	if (n > 5 && !strcmp(path + n - 5, ".otf2"))
+		return trace_otf2_open(&s->otf2, path, why);
+	r = trace_out_open(&s->out, path);
+	snprintf(why, 256, "%s", strerror(-r));
+	return r;
+}
+
+static void session_drop(struct session *s)
+{
+	if (s->out)
+		trace_out_drop(s->out);
+	trace_otf2_drop(s->otf2);
+}
+
+static int session_close(struct session *s, char why[256])
+{
+	bool here = s->trace.live && !s->cli->segment;
+	uint64_t left_out = 0;
+	int r;
+
+	if (s->otf2) {
+		if (here)
+			gethostname(s->trace.host, sizeof(s->trace.host) - 1);
+		r = trace_otf2_close(s->otf2, *s->trace.host ? s->trace.host : "node",
+				     here ? (uint64_t)cli_real_offset_ns() : 0, why, &left_out);
+		if (left_out)
+			fprintf(stderr, "%" PRIu64 " slices had no room and are missing: trace "
+				"for a shorter time, or fewer processes\n", left_out);
+		return r;
+	}
+	r = trace_out_close(s->out);
+	snprintf(why, 256, "%s", strerror(-r));
+	return r;
+}
+
 static int session_finish(struct session *s, const char *path, int code)
 {
-	bool live = s->trace.live;
-	struct trace done;
+	uint64_t size_bytes;
+	char why[256];
 	int r;
 
 	if (code && code != CLI_INTERRUPTED) {
 		trace_finish(&s->trace, "");
-		trace_out_drop(s->out);
+		session_drop(s);
 		return code;
 	}
-	trace_finish(&s->trace, source_of(s->cli, live));
-	done = s->trace;
-	r = trace_out_error(s->out);
-	if (r == 0)
-		session_tell(s, &done, path, live);
-	r = trace_out_close(s->out);
-	if (r == 0)
+	trace_finish(&s->trace, source_of(s->cli, s->trace.live));
+	size_bytes = s->out ? trace_out_bytes(s->out) : 0;
+	r = session_close(s, why);
+	if (r == 0) {
+		session_tell(s, &s->trace, path, size_bytes);
 		return code;
+	}
 	if (r != -EPIPE)
-		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", path, strerror(-r));
+		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", path, why);
 	return CLI_FAILED;
 }
 
@@ -448,11 +499,12 @@ int cmd_trace(struct cli *cli)
 {
 	struct session s = { .cli = cli };
 	bool live = !cli->argument && !cli->exemplar;
+	char why[256];
 	int r, code;
 
 	if (!cli->path)
-		return cli_reject("where to: -o FILE (.json, .json.gz, .json.zst), or -o - for "
-				  "stdout");
+		return cli_reject("where to: -o FILE (.json, .json.gz, .json.zst, .otf2), or -o - "
+				  "for stdout");
 	if (!live && (session_is_filtered(cli) || cli->for_ns))
 		return cli_reject("--for, --pid, --job and --comm go with a trace of now, not "
 				  "with one of a file");
@@ -465,14 +517,15 @@ int cmd_trace(struct cli *cli)
 		return cli_reject("--pid, --job and --comm go with a trace of now: a segment is of "
 				  "one process");
 	interrupt_catch();
-	r = trace_out_open(&s.out, cli->path);
+	r = session_open(&s, cli->path, why);
 	if (r < 0) {
-		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", cli->path, strerror(-r));
+		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", cli->path, why);
 		return CLI_FAILED;
 	}
 	s.pids = json_array();
 	s.bodies = json_array();
 	trace_init(&s.trace, s.out, live);
+	s.trace.w.otf2 = s.otf2;
 	code = session_finish(&s, cli->path, session_take(&s));
 	json_decref(s.pids);
 	json_decref(s.bodies);

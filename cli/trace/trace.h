@@ -31,6 +31,7 @@ struct trace {
 	struct trace_records *records;
 	bool live;		/* records come: calls are drawn from these, not from rows */
 	uint64_t from_ns;	/* start: what was over before is not drawn; 0: all is */
+	char host[64];		/* the node, as a document tells it; "": it does not */
 	uint64_t nrecords, lost, operations, malformed;
 };
 

@@ -63,6 +63,8 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
 	*why = "of another version of ncclinspd";
 	if (member_number(root, "format_version", 0) != 1)
 		return -EBADMSG;
+	snprintf(t->host, sizeof(t->host), "%s",
+		 member_text(json_object_get(root, "status"), "host", ""));
 	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
 	n = rows_each(t, json_object_get(root, "collectives"), trace_operation);
 	n += rows_each(t, json_object_get(root, "transfers"), trace_transfer);

@@ -108,7 +108,8 @@ void trace_operation(struct trace *t, const json_t *row)
 {
 	static const char *const keys[] = {
 		"seq", "bytes", "count", "datatype", "root", "peer", "algo", "proto", "channels",
-		"rank", "nranks", "exec_ns", "timing_source", "exec_error_ns", "queue_ns",
+		"comm_id", "comm_name", "rank", "nranks", "exec_ns", "timing_source",
+		"exec_error_ns", "queue_ns",
 		"gpu_clock_error_ns", "busbw_gbs", "busbw_waitfree_gbs", "arrival_rank_order",
 		"arrival_source", "late_ns", "fused", "derived", "parts", "skew", "complete",
 		"graph", "stamps_refused", "stamps_why", "tag", "tag_name", "token", NULL,

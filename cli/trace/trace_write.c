@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/trace/trace_otf2.h"
+
 #define EVENT_BYTES  (1u << 20)	/* none is larger */
 #define DAY_NS	     UINT64_C(86400000000000)
 #define EARLIER_DAYS 7		/* room for slices drawn later that began earlier */
@@ -41,6 +43,10 @@ static void event_end(struct trace_writer *w)
 	json_end(&w->j, '}');
 	if (json_error(&w->j))
 		return;
+	if (w->otf2) {
+		trace_otf2_event(w->otf2, w->j.text, w->j.bytes, w->start_ns, w->stop_ns);
+		return;
+	}
 	trace_out_put(w->out, w->any ? ",\n" : "\n", w->any ? 2 : 1);
 	trace_out_put(w->out, w->j.text, w->j.bytes);
 	w->any = true;
@@ -63,16 +69,21 @@ void trace_begin(struct trace_writer *w, struct trace_out *out)
 
 	*w = (struct trace_writer){ .out = out };
 	json_init(&w->j, EVENT_BYTES);
-	trace_out_put(out, head, sizeof(head) - 1);
+	if (out)
+		trace_out_put(out, head, sizeof(head) - 1);
 }
 
 void trace_end(struct trace_writer *w, const char *other, size_t bytes)
 {
 	static const char tail[] = "\n],\n\"otherData\":";
 
-	trace_out_put(w->out, tail, sizeof(tail) - 1);
-	trace_out_put(w->out, other, bytes);
-	trace_out_put(w->out, "}\n", 2);
+	if (w->otf2) {
+		trace_otf2_describe(w->otf2, other, bytes);
+	} else {
+		trace_out_put(w->out, tail, sizeof(tail) - 1);
+		trace_out_put(w->out, other, bytes);
+		trace_out_put(w->out, "}\n", 2);
+	}
 	json_deinit(&w->j);
 }
 
@@ -96,6 +107,7 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 		stop_ns = start_ns;
 	write_note_time(w, start_ns, stop_ns);
 	w->at = at;
+	w->start_ns = start_ns;
 	w->stop_ns = stop_ns;
 	w->category = category;
 	snprintf(w->name, sizeof(w->name), "%s", name);

@@ -29,11 +29,14 @@ struct trace_counts {
 	uint64_t overlapping;	/* slices that no thread had room for */
 };
 
+struct trace_otf2;
+
 struct trace_writer {
-	struct trace_out *out;
+	struct trace_out *out;	/* NULL: the events go to `otf2` */
+	struct trace_otf2 *otf2;
 	struct json j;
 	struct trace_at at;	/* place of the slice that is open */
-	uint64_t stop_ns;
+	uint64_t start_ns, stop_ns;
 	const char *category;
 	char name[96];
 	uint64_t first_ns, last_ns;	/* bounds of all that was written; 0: nothing was */
