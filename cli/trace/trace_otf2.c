@@ -809,7 +809,7 @@ static OTF2_ErrorCode on_error(void *arg, const char *file, uint64_t line, const
 	return code;
 }
 
-static int file_sync(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int archive_file_sync(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), r;
 
@@ -820,7 +820,7 @@ static int file_sync(const char *path, const struct stat *st, int type, struct F
 	return r;
 }
 
-static int file_drop(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int archive_file_drop(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type, (void)ftw;
 	remove(path);
@@ -933,7 +933,7 @@ int trace_otf2_close(struct trace_otf2 *o, const char *host, uint64_t wall_ns, c
 	o->call.Error_RegisterCallback(NULL, NULL);
 	r = o->error;
 	snprintf(why, 256, "%s", o->why);
-	if (r == 0 && (r = -nftw(o->part, file_sync, 8, FTW_PHYS)) == 0)
+	if (r == 0 && (r = -nftw(o->part, archive_file_sync, 8, FTW_PHYS)) == 0)
 		r = rename(o->part, o->path) < 0 ? -errno : 0;
 	if (r < 0 && !*why)
 		snprintf(why, 256, "%s", strerror(-r));
@@ -949,7 +949,7 @@ void trace_otf2_drop(struct trace_otf2 *o)
 	if (!o)
 		return;
 	if (*o->part)
-		nftw(o->part, file_drop, 8, FTW_DEPTH | FTW_PHYS);
+		nftw(o->part, archive_file_drop, 8, FTW_DEPTH | FTW_PHYS);
 	json_decref(o->strings);
 	json_decref(o->numbers);
 	free(o->description);
