@@ -27,7 +27,7 @@ END
 timeout -k 1 900 "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" 2>"$T/sim" &
 JOB=$!
 started+=("$JOB")
-works() { api_is collectives '[.collectives[] | select(.gpu_start_at != null)] | length > 100'; }
+works() { api_is 'collectives?limit=1000' '[.collectives[] | select(.gpu_start_at != null)] | length > 100'; }
 wait_until 60 works
 curl -sN --unix-socket "$SOCK" "http://ncclinspd/v1/stream?kinds=record,collective" >"$T/stream" &
 CURL=$!
