@@ -1097,7 +1097,7 @@ END {
 		}
 	} else if (make == "explain") {
 		for (i = 0; i < nobjects; i++)
-			if (place_of[objects[i]] own_place[objects[i]] != "" && !is_words[objects[i]])
+			if ((place_of[objects[i]] != "" || objects[i] in own_place) && !is_words[objects[i]])
 				explain_object(objects[i])
 		for (i = 0; i < ntables; i++)
 			if (shown_by[tables[i]] != "")
