@@ -96,17 +96,18 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 		   "limit.", t->tid);
 }
 
+/* A limit of its group costs nothing where its thread did not wait for a CPU. */
 static bool late_is_throttled(const struct late_case *c)
 {
-	return c->resources && resources_explain(c->resources->throttled, late_cost(c));
+	return c->resources && resources_explain(c->resources->throttled, late_cost(c)) &&
+	       (!c->caller || caller_waits(c));
 }
 
 /* The node does not give its process what it needs. */
 static bool late_lacks(const struct late_case *c)
 {
 	return late_is_throttled(c) || caller_waits(c) ||
-	       (c->resources && resources_explain(resources_memory_stalled(c->resources),
-						  late_cost(c)));
+	       (c->resources && resources_explain(c->resources->memory_stalled, late_cost(c)));
 }
 
 static void late_say_lack(struct phrase *text, const struct late_case *c)
@@ -140,6 +141,13 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
 }
 
+/* What processes of its node waited for need not concern it. */
+static void late_add_pressure(struct phrase *text, const struct late_case *c)
+{
+	if (c->resources && resources_say_node(text, c->resources, late_cost(c), " Meanwhile "))
+		phrase_add(text, ".");
+}
+
 static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
 	if (late_lacks(c)) {
@@ -148,6 +156,7 @@ static void why_add_unknown(struct phrase *text, const struct late_case *c)
 	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->who.pid);
+	late_add_pressure(text, c);
 }
 
 static void why_add_gpu(struct phrase *text, const struct late_case *c)
@@ -169,6 +178,8 @@ static void why_add_host(struct phrase *text, const struct late_case *c)
 	else
 		phrase_add(text, " see the process's input pipeline and its CPU (py-spy dump -p "
 			   "%d).", (int)c->who.pid);
+	if (!late_lacks(c))
+		late_add_pressure(text, c);
 }
 
 static void why_add_launches(struct phrase *text, const struct late_case *c)

@@ -33,17 +33,15 @@ void placement_say(struct phrase *text, const struct placement *p)
 		   p->device_nodes);
 }
 
-double resources_memory_stalled(const struct resources *r)
-{
-	return r->memory_stalled >= 0 ? r->memory_stalled : r->node_memory_stalled;
-}
-
 void resources_say_throttled(struct phrase *text, const struct resources *r)
 {
-	phrase_add(text, "its cgroup (%s) was throttled for %.0f %% of the time: it may use %.3g "
-		   "CPUs, and had used them up in %.0f %% of the periods. Raise that limit "
-		   "(cpu.max; with Kubernetes limits.cpu), or start fewer threads in it",
-		   r->cpu_cgroup, 100 * r->throttled, r->cpu_limit, 100 * r->throttled_periods);
+	phrase_add(text, "its cgroup (%s) was throttled for up to %.0f %% of the time: it may use "
+		   "%.3g CPUs", r->cpu_cgroup, 100 * r->throttled, r->cpu_limit);
+	if (r->throttled_periods >= 0)
+		phrase_add(text, ", and had used them up in %.0f %% of the periods",
+			   100 * r->throttled_periods);
+	phrase_add(text, ". Raise that limit (cpu.max; with Kubernetes limits.cpu), or start fewer "
+		   "threads in it");
 }
 
 /* A limit that was met meanwhile, or nearly so where the kernel does not count that. */
@@ -59,15 +57,17 @@ void resources_say_memory(struct phrase *text, const struct resources *r)
 {
 	char bytes[TEXT_MAX], limit[TEXT_MAX], swapped[TEXT_MAX];
 
-	phrase_add(text, "%s waited for memory for %.0f %% of the time: ",
-		   r->memory_stalled >= 0 ? "its cgroup" : "processes of this node",
-		   100 * resources_memory_stalled(r));
+	phrase_add(text, "its cgroup waited for memory for %.0f %% of the time: ",
+		   100 * r->memory_stalled);
 	if (resources_meet_limit(r)) {
 		text_bytes(bytes, sizeof(bytes), r->memory_bytes);
 		text_bytes(limit, sizeof(limit), r->memory_limit_bytes);
 		phrase_add(text, "%s of %s are used in %s", bytes, limit, r->memory_cgroup);
-	} else {
+	} else if (2 * r->node_memory_stalled >= r->memory_stalled) {
 		phrase_add(text, "the node is short of it (free, /proc/pressure/memory)");
+	} else {
+		phrase_add(text, "it met no limit that is known here (memory.pressure and "
+			   "memory.events of its cgroups)");
 	}
 	if (r->swapped_bytes && r->swapped_bytes != UNKNOWN_U64) {
 		text_bytes(swapped, sizeof(swapped), r->swapped_bytes);
@@ -79,16 +79,33 @@ void resources_say_memory(struct phrase *text, const struct resources *r)
 
 bool resources_say_sleep(struct phrase *text, const struct resources *r, double sleeps)
 {
-	double io = r->io_stalled >= 0 ? r->io_stalled : r->node_io_stalled;
-	bool waits = io >= RESOURCES_LEAST && 2 * io >= sleeps;
+	bool waits = r->io_stalled >= RESOURCES_LEAST && 2 * r->io_stalled >= sleeps;
 
 	if (!waits && r->major_faults < LEAST_FAULTS)
 		return false;
 	if (waits)
-		phrase_add(text, "%s waited for disks for %.0f %% of the time",
-			   r->io_stalled >= 0 ? "its cgroup" : "processes of this node", 100 * io);
+		phrase_add(text, "its cgroup waited for disks for %.0f %% of the time",
+			   100 * r->io_stalled);
 	if (r->major_faults >= LEAST_FAULTS)
 		phrase_add(text, "%s%.0f pages a second that it touched had to be read from a disk "
 			   "(major faults)", waits ? ", and " : "", r->major_faults);
+	return true;
+}
+
+bool resources_say_node(struct phrase *text, const struct resources *r, double cost,
+			const char *begin)
+{
+	bool memory = r->memory_stalled < 0 && resources_explain(r->node_memory_stalled, cost);
+	bool io = r->io_stalled < 0 && resources_explain(r->node_io_stalled, cost);
+
+	if (!memory && !io)
+		return false;
+	phrase_add(text, "%sprocesses of this node waited ", begin);
+	if (memory)
+		phrase_add(text, "for memory for %.0f %% of the time", 100 * r->node_memory_stalled);
+	if (io)
+		phrase_add(text, "%sfor disks for %.0f %%%s", memory ? ", " : "",
+			   100 * r->node_io_stalled, memory ? "" : " of the time");
+	phrase_add(text, " (/proc/pressure), this one perhaps among them");
 	return true;
 }

@@ -34,7 +34,7 @@ struct resources {
 	const char *cpu_cgroup;		/* the group with a limit of CPU time that took most, ... */
 	double cpu_limit;		/* ... in CPUs; NULL: there is none */
 	double throttled_periods;	/* part of the limit's periods in which it was used up */
-	double throttled;		/* part of the time for which the group waited for it */
+	double throttled;		/* part of the time that it took at most from a CPU's threads */
 	const char *memory_cgroup;	/* the group nearest to its limit of memory; NULL: none */
 	uint64_t memory_bytes, memory_limit_bytes;
 	uint64_t limit_hits;		/* allocations that met that limit; UNKNOWN_U64 */
@@ -56,13 +56,10 @@ static inline bool resources_explain(double part, double cost)
 	return part >= RESOURCES_LEAST && part * RESOURCES_COST >= cost;
 }
 
-/* Its group waited for memory, or the whole node did where its group is not known. */
-double resources_memory_stalled(const struct resources *r);
-
-/* "its cgroup (/sys/fs/cgroup/pod1) was throttled for 41 % of the time ...: raise ..." */
+/* "its cgroup (/sys/fs/cgroup/pod1) was throttled for up to 41 % of the time ...: raise ..." */
 void resources_say_throttled(struct phrase *text, const struct resources *r);
 
-/* "it waited for memory for 12 % of the time: its cgroup ...: give it more" */
+/* "its cgroup waited for memory for 12 % of the time: ...  Raise that limit" */
 void resources_say_memory(struct phrase *text, const struct resources *r);
 
 /*
@@ -70,5 +67,12 @@ void resources_say_memory(struct phrase *text, const struct resources *r);
  * said: neither explains that.
  */
 bool resources_say_sleep(struct phrase *text, const struct resources *r, double sleeps);
+
+/*
+ * A remark on what processes of the node waited for, after `begin`: they may be others than those
+ * of its group, which is not known.  False, and nothing is said: too little for that cost.
+ */
+bool resources_say_node(struct phrase *text, const struct resources *r, double cost,
+			const char *begin);
 
 #endif

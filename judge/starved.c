@@ -195,7 +195,7 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 		return;
 	}
 	if (c->resources && !row_waits_for_cpu(c->row) &&
-	    resources_explain(resources_memory_stalled(c->resources), row_share(c->row))) {
+	    resources_explain(c->resources->memory_stalled, row_share(c->row))) {
 		resources_say_memory(text, c->resources);
 		return;
 	}
@@ -204,6 +204,8 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 			   "time): it slept, waited for another thread or was stopped; see what it "
 			   "does (gdb -p %" PRId32 "), and whether somebody stops it or freezes "
 			   "its cgroup", percent, c->who.pid);
+		if (c->resources)
+			resources_say_node(text, c->resources, row_share(c->row), "; meanwhile ");
 		return;
 	}
 	if (cpu_share >= 0 && c->row->grade == STARVED_AWAY)

@@ -229,20 +229,42 @@ static const struct {
 	struct resources resources;
 	const char *said, *unsaid;
 } lacks[] = {
-	/* the limit goes before a process that had the CPU */
+	/* the limit goes before a process that had the CPU, where its thread waited for one */
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
 	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.41,
 	    .throttled_periods = 0.6 },
-	  "its node: its cgroup (/pod1) was throttled for 41 % of the time: it may use 4 CPUs, and "
-	  "had used them up in 60 % of the periods.", "stress" },
+	  "its node: its cgroup (/pod1) was throttled for up to 41 % of the time: it may use 4 "
+	  "CPUs, and had used them up in 60 % of the periods.", "stress" },
+	{ LATE_WHY_HOST, { 12, 0.97, 0.02, 0, NULL, -1 },
+	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.41 },
+	  "runs for 97 % of the time", "throttled" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.02, 0, NULL, -1 },
+	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.41 },
+	  "nvidia-smi", "throttled" },
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.8 },
 	  { .cpu_cgroup = "/pod1", .cpu_limit = 4, .throttled = 0.04 },
 	  "for pid 99 (stress)", "throttled" },
 	/* a third of what it costs */
 	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
-	  { .memory_stalled = -1, .node_memory_stalled = 0.11 },
-	  "processes of this node waited for memory for 11 % of the time: the node is short of it",
+	  { .memory_stalled = 0.11, .node_memory_stalled = 0.2 },
+	  "its cgroup waited for memory for 11 % of the time: the node is short of it",
 	  "nvidia-smi" },
+	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_stalled = 0.11, .node_memory_stalled = -1 },
+	  "its cgroup waited for memory for 11 % of the time: it met no limit that is known here",
+	  "node is short" },
+	/* the whole node's is a remark */
+	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_stalled = -1, .node_memory_stalled = 0.11, .io_stalled = -1,
+	    .node_io_stalled = 0.3 },
+	  "(py-spy dump -p 11). Meanwhile processes of this node waited for memory for 11 % of "
+	  "the time, for disks for 30 % (/proc/pressure), this one perhaps among them.",
+	  "reason lies" },
+	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
+	  { .memory_stalled = -1, .node_memory_stalled = 0.01, .io_stalled = -1,
+	    .node_io_stalled = 0.3 },
+	  "a device (py-spy dump -p 11). Meanwhile processes of this node waited for disks for "
+	  "30 % of the time (/proc/pressure)", "reason lies" },
 	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .memory_stalled = -1, .node_memory_stalled = 0.09 }, "nvidia-smi", "memory" },
 	/* a group that is full of files waits for nothing */

@@ -117,8 +117,8 @@ END_TEST
 /* Enough of the time to explain half of its absence. */
 START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 {
-	const struct resources r = { .cpu_cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
-				     .throttled = 0.11, .throttled_periods = 0.2 };
+	struct resources r = { .cpu_cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
+			       .throttled = 0.11, .throttled_periods = 0.2 };
 	struct starved_case c = { .row = &rows[0], .resources = &r,
 				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
 
@@ -128,10 +128,12 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "; its cgroup (/sys/fs/cgroup/pod1) was throttled for "
-				     "11 % of the time: it may use 2 CPUs, and had used them up in "
-				     "20 % "
-				     "of the periods. Raise that limit (cpu.max; "));
+				     "up to 11 % of the time: it may use 2 CPUs, and had used them "
+				     "up in 20 % of the periods. Raise that limit (cpu.max; "));
 	ck_assert_ptr_null(strstr(text, "it did not itself wait"));
+	r.throttled_periods = -1;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it may use 2 CPUs. Raise that limit"));
 	rows[0].throttled = 0.09;
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
@@ -161,6 +163,11 @@ START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
 	r.memory_stalled = 0.06;	/* less than a third of it */
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+	r.memory_stalled = -1;
+	r.node_memory_stalled = 0.3;	/* others', perhaps */
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "freezes its cgroup; meanwhile processes of this node "
+				     "waited for memory for 30 % of the time"));
 }
 END_TEST
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,17 +397,21 @@ static double part_of(uint64_t part, uint64_t whole)
 }
 
 /*
- * The kernel adds up the time over all CPUs that waited, and counts a period in which any did:
- * neither is less than the time in which any did.
+ * The kernel adds up the time over all CPUs that waited, and counts a period in which any did.  To
+ * use up a limit takes at least as many CPUs as it allows: no more than that part of the sum was
+ * lost by each, in the mean.
  */
 static double level_throttled(const struct resources_watch *w, uint32_t i, uint64_t window_ns)
 {
 	uint32_t at = OF_LEVELS + i * LEVEL_COUNTS;
 	uint64_t ns = watch_growth(w, at + THROTTLED_NS), by_periods;
+	double cpus = ceil(w->level[i].cpus);
 
 	if (!w->level[i].cpus)
 		return -1;
 	by_periods = times(watch_growth(w, at + THROTTLED), w->level[i].period_ns);
+	if (ns != UNKNOWN_U64 && cpus > 1)
+		ns = (uint64_t)((double)ns / cpus);
 	return part_of(ns < by_periods ? ns : by_periods, window_ns);
 }
 
@@ -438,10 +443,13 @@ static void tell_memory(struct resources_watch *w, struct resources *out)
 {
 	double most = -1;
 
+	/* One that was met goes before all that were not. */
 	for (uint32_t i = 0; i < LEVELS; i++) {
 		const struct resources_level *level = &w->level[i];
 		bool known = level->bytes != UNKNOWN_U64 && level->limit_bytes != UNKNOWN_U64;
-		double used = known ? (double)level->bytes / (double)level->limit_bytes : -1;
+		uint64_t hits = watch_growth(w, OF_LEVELS + i * LEVEL_COUNTS + LIMIT_HITS);
+		double met = hits && hits != UNKNOWN_U64 ? 1e6 : 0;
+		double used = known ? met + (double)level->bytes / (double)level->limit_bytes : -1;
 
 		if (used <= most || !group_path(w, MEMORY, i, w->memory_path))
 			continue;
@@ -449,7 +457,7 @@ static void tell_memory(struct resources_watch *w, struct resources *out)
 		out->memory_cgroup = w->memory_path;
 		out->memory_bytes = level->bytes;
 		out->memory_limit_bytes = level->limit_bytes;
-		out->limit_hits = watch_growth(w, OF_LEVELS + i * LEVEL_COUNTS + LIMIT_HITS);
+		out->limit_hits = hits;
 	}
 }
 
