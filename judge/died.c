@@ -94,10 +94,16 @@ static bool death_is_later(const struct death *first, const struct death *d)
 	       d->ended_ns - first->ended_ns > SKEW_NS;
 }
 
+/* The kernel counts whom it kills for memory in the process's own group, and there was none. */
+static bool death_is_of_a_spared_group(const struct death *d)
+{
+	return d->memory_cgroup && !d->memory_kills;
+}
+
 /* The kernel has killed somebody for memory at that time. */
 static bool death_may_be_of_memory(const struct death *d)
 {
-	return d->oom_kills && d->oom_kills != UNKNOWN_U64;
+	return d->oom_kills && d->oom_kills != UNKNOWN_U64 && !death_is_of_a_spared_group(d);
 }
 
 /* The number of a process may be another one's by now: its name is worth more. */
@@ -121,7 +127,8 @@ static void death_add_killed(struct phrase *text, const struct death *d)
 		phrase_add(text, "this node");
 		return;
 	}
-	phrase_add(text, "its cgroup (%s", d->memory_cgroup);
+	phrase_add(text, "%s (%s", d->memory_above ? "a cgroup above it" : "its cgroup",
+		   d->memory_cgroup);
 	if (d->memory_limit_bytes != UNKNOWN_U64) {
 		text_bytes(limit, sizeof(limit), d->memory_limit_bytes);
 		phrase_add(text, ", limit %s", limit);
@@ -142,13 +149,17 @@ static void death_add_kill(struct phrase *text, const struct death *d)
 	else if (death_may_be_of_memory(d)) {
 		phrase_add(text, "It was killed (SIGKILL), and the kernel killed ");
 		death_add_killed(text, d);
-		phrase_add(text, " at that time because memory ran out: in all likelihood this "
-			   "one. See dmesg for \"out of memory\"; give it more memory, or its "
-			   "cgroup a higher limit");
+		phrase_add(text, " at that time because memory ran out: %s this one. See dmesg for "
+			   "\"out of memory\"; give it more memory, or its cgroup a higher limit",
+			   d->memory_cgroup && !d->memory_above ? "in all likelihood" : "perhaps");
 	} else {
 		phrase_add(text, "It was killed (SIGKILL)%s: by a launcher, a scheduler, the end "
 			   "of its container or a person. See their logs",
-			   d->oom_kills ? "" : ", not by the kernel for lack of memory");
+			   d->oom_kills && !death_is_of_a_spared_group(d) ? "" :
+			   ", not by the kernel for lack of memory");
+		if (d->oom_kills && d->oom_kills != UNKNOWN_U64)
+			phrase_add(text, ". What the kernel killed for memory then (%" PRIu64 ") "
+				   "was of other cgroups of this node", d->oom_kills);
 	}
 }
 

@@ -33,8 +33,9 @@ struct death {
 	int32_t status;		/* wait(2)'s status; UNKNOWN_I32: the kernel did not tell */
 	struct xid xid;		/* the driver's error on its GPU then; number 0: none is known */
 	uint64_t oom_kills;	/* processes of its node that the kernel killed for memory then */
-	/* ... and the nearest of its control groups in which it has since it was first seen */
-	const char *memory_cgroup;	/* NULL: none, or nobody knows */
+	/* ... and those of its control group */
+	const char *memory_cgroup;	/* NULL: not known */
+	bool memory_above;	/* its own is not known: this one is above it, with others in it */
 	uint64_t memory_kills;
 	uint64_t memory_limit_bytes;	/* UNKNOWN_U64: it has none */
 	/* what ncclinsp-probe(8) has seen; all zero: nothing */

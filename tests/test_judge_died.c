@@ -87,34 +87,44 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 		uint64_t oom_kills;
 		const char *words;
 		const char *cgroup;
+		enum { OWN, ABOVE, SPARED } is;
 	} cases[] = {
 		{ 9, 0, "killed (SIGKILL), not by the kernel for lack of memory: by a launcher",
-		  NULL },
-		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher", NULL },
+		  NULL, OWN },
+		{ 9, UNKNOWN_U64, "It was killed (SIGKILL): by a launcher", NULL, OWN },
 		{ 9, 1, "the kernel killed 1 process of this node at that time because memory ran "
-			"out: in all likelihood this one", NULL },
-		{ 9, 2, "killed 2 processes of", NULL },
-		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time",
-		  "/pod1" },
+			"out: perhaps this one", NULL, OWN },
+		{ 9, 2, "killed 2 processes of", NULL, OWN },
+		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time "
+			"because memory ran out: in all likelihood this one", "/pod1", OWN },
+		{ 9, 2, "kernel killed 1 process of a cgroup above it (/pods, limit 1GiB) at that "
+			"time because memory ran out: perhaps this one", "/pods", ABOVE },
+		{ 9, 2, "It was killed (SIGKILL), not by the kernel for lack of memory: by a "
+			"launcher, a scheduler, the end of its container or a person. See their "
+			"logs. What the kernel killed for memory then (2) was of other cgroups",
+		  "/pod1", SPARED },
+		{ UNKNOWN_I32, 2, "a signal, the kernel's out-of-memory killer or a crash.",
+		  "/pod1", SPARED },
 		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)",
-		  "/pod1" },
-		{ 9, 0, "not by the kernel for lack", "/pod1" },	/* that was long ago */
-		{ 15, 1, "Somebody ended it by SIGTERM: a launcher", NULL },
-		{ 11, 1, "It crashed (SIGSEGV): see", NULL },
-		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see", NULL },
-		{ 6, 0, "It aborted (SIGABRT): its own log", NULL },
-		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log", NULL },
-		{ 0, 0, "with exit code 0, without an end of its communicators", NULL },
+		  "/pod1", OWN },
+		{ 9, 0, "not by the kernel for lack", "/pod1", OWN },	/* that was long ago */
+		{ 15, 1, "Somebody ended it by SIGTERM: a launcher", NULL, OWN },
+		{ 11, 1, "It crashed (SIGSEGV): see", NULL, OWN },
+		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see", NULL, OWN },
+		{ 6, 0, "It aborted (SIGABRT): its own log", NULL, OWN },
+		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log", NULL, OWN },
+		{ 0, 0, "with exit code 0, without an end of its communicators", NULL, OWN },
 		{ UNKNOWN_I32, 0, "It did not end by itself: a signal, the kernel's out-of-memory "
-				  "killer or a crash.", NULL },
+				  "killer or a crash.", NULL, OWN },
 		{ UNKNOWN_I32, 3, "killer (which killed 3 processes of this node at "
-		  "that time) or a crash.", NULL },
+		  "that time) or a crash.", NULL, OWN },
 	};
 
 	deaths[0].status = cases[_i].status;
 	deaths[0].oom_kills = cases[_i].oom_kills;
 	deaths[0].memory_cgroup = cases[_i].cgroup;
-	deaths[0].memory_kills = 1;
+	deaths[0].memory_above = cases[_i].is == ABOVE;
+	deaths[0].memory_kills = cases[_i].is != SPARED;
 	deaths[0].memory_limit_bytes = 1 << 30;
 	deaths[1].status = 11;		/* the first one's counts */
 	died_say(list, 2, text, sizeof(text));

@@ -263,25 +263,111 @@ START_TEST(files_are_read_every_few_seconds_and_only_of_so_many)
 }
 END_TEST
 
-START_TEST(nearest_group_that_the_kernel_has_killed_in_is_told)
+static void ck_kills(const char *group, bool above, uint64_t n)
 {
-	struct resources_kills kills;
+	struct resources_kills kills = resources_kills(watch);
 
+	ck_assert_str_eq(below(kills.cgroup), group);
+	ck_assert(kills.above == above);
+	ck_assert_uint_eq(kills.kills, n);
+	ck_assert_uint_eq(kills.limit_bytes, above ? 4096 : UNKNOWN_U64);
+}
+
+START_TEST(kills_of_its_own_group_count_and_only_where_these_are_not_known_those_above)
+{
 	fx_put_file("proc/77/cgroup", "0::/pod/app\n");
 	fx_put_file("cgroup/pod/app/memory.events", "oom 1\noom_kill 2\noom_group_kill 7\n");
 	fx_put_file("cgroup/pod/memory.events", "oom_kill 2\n");
 	fx_put_file("cgroup/pod/memory.max", "4096\n");
 	begin();
-	ck_assert_ptr_null(resources_kills(watch).cgroup);
+	ck_kills("/cgroup/pod/app", false, 0);
 	fx_put_file("cgroup/pod/memory.events", "oom_kill 3\n");
-	kills = resources_kills(watch);
-	ck_assert_str_eq(below(kills.cgroup), "/cgroup/pod");
-	ck_assert_uint_eq(kills.kills, 1);
-	ck_assert_uint_eq(kills.limit_bytes, 4096);
+	ck_kills("/cgroup/pod/app", false, 0);		/* others' */
+	fx_put_file("cgroup/pod/app/memory.events", "nonsense\n");
+	ck_kills("/cgroup/pod", true, 1);
 	fx_put_file("cgroup/pod/app/memory.events", "oom 1\noom_kill 4\n");
-	kills = resources_kills(watch);
-	ck_assert_str_eq(below(kills.cgroup), "/cgroup/pod/app");
-	ck_assert_uint_eq(kills.limit_bytes, UNKNOWN_U64);
+	ck_kills("/cgroup/pod/app", false, 2);
+}
+END_TEST
+
+START_TEST(kills_before_the_last_four_counts_do_not_count)
+{
+	fx_put_file("proc/77/cgroup", "0::/app\n");
+	fx_put_file("cgroup/app/memory.events", "oom_kill 2\n");
+	begin();
+	fx_put_file("cgroup/app/memory.events", "oom_kill 3\n");
+	for (int i = 0; i < 3; i++) {
+		resources_count_kills(watch, true);
+		ck_kills("/cgroup/app", false, 1);
+	}
+	resources_count_kills(watch, false);
+	ck_kills("/cgroup/app", false, 0);
+	fx_put_file("cgroup/app/memory.events", "oom_kill 5\n");
+	resources_count_kills(watch, false);	/* no process of the node was killed: not read */
+	for (int i = 0; i < 5; i++)
+		resources_count_kills(watch, true);
+	ck_kills("/cgroup/app", false, 0);
+	resources_count_kills(NULL, true);
+}
+END_TEST
+
+START_TEST(groups_stay_those_that_a_process_had_when_it_ended)
+{
+	fx_put_file("proc/77/cgroup", "0::/app\n");
+	fx_put_file("cgroup/memory.events", "oom_kill 0\n");
+	fx_put_file("cgroup/app/memory.events", "oom_kill 2\n");
+	fx_put_file("cgroup/b/memory.events", "oom_kill 70\n");
+	begin();
+	fx_put_file("cgroup/app/memory.events", "oom_kill 3\n");
+	fx_put_file("proc/77/cgroup", "0::/\n");	/* as v1 shows one that ends */
+	look_after(5);
+	ck_kills("/cgroup/app", false, 1);
+	fx_proc_file("77/stat", "77 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 %d 20\n",
+		     FX_PROC_START + 1);
+	fx_put_file("proc/77/cgroup", "0::/b\n");	/* its number's next process */
+	resources_count_kills(watch, true);
+	look_after(5);
+	ck_kills("/cgroup/app", false, 1);
+	remove(strcat(strcpy(sys, fx_proc()), "/77/cgroup"));
+	look_after(5);
+	ck_kills("/cgroup/app", false, 1);
+}
+END_TEST
+
+START_TEST(kills_are_counted_anew_after_a_move)
+{
+	fx_put_file("proc/77/cgroup", "0::/app\n");
+	fx_put_file("cgroup/app/memory.events", "oom_kill 2\n");
+	fx_put_file("cgroup/b/memory.events", "oom_kill 70\n");
+	begin();
+	fx_put_file("proc/77/cgroup", "0::/b\n");
+	ck_assert_ptr_null(resources_kills(watch).cgroup);	/* nobody knows when */
+	fx_put_file("cgroup/b/memory.events", "oom_kill 71\n");
+	ck_kills("/cgroup/b", false, 1);
+	fx_put_file("proc/77/cgroup", "0::/app\n");
+	look_after(5);
+	ck_kills("/cgroup/app", false, 0);
+}
+END_TEST
+
+/* ... and only where none was, the fullest. */
+START_TEST(limit_of_memory_that_was_met_is_told)
+{
+	fx_put_file("proc/77/cgroup", "0::/a/b\n");
+	fx_put_file("cgroup/a/b/memory.max", "1000\n");
+	fx_put_file("cgroup/a/b/memory.current", "999\n");
+	fx_put_file("cgroup/a/b/memory.events", "high 0\nmax 5\n");
+	fx_put_file("cgroup/a/memory.max", "2000\n");
+	fx_put_file("cgroup/a/memory.current", "1500\n");
+	fx_put_file("cgroup/a/memory.events", "high 0\nmax 5\n");
+	begin();
+	look_after(1);
+	ck_assert(look_after(5));
+	ck_assert_str_eq(below(told.memory_cgroup), "/cgroup/a/b");
+	fx_put_file("cgroup/a/memory.events", "high 0\nmax 9\n");
+	ck_assert(look_after(5));
+	ck_assert_str_eq(below(told.memory_cgroup), "/cgroup/a");
+	ck_assert_uint_eq(told.limit_hits, 4);
 }
 END_TEST
 
@@ -313,7 +399,11 @@ int main(void)
 		FX_LOOP(what_cannot_be_read_is_no_limit, 0, 7),
 		FX_TEST(group_that_is_made_anew_and_another_process_tell_nothing_old),
 		FX_TEST(files_are_read_every_few_seconds_and_only_of_so_many),
-		FX_TEST(nearest_group_that_the_kernel_has_killed_in_is_told),
+		FX_TEST(kills_of_its_own_group_count_and_only_where_these_are_not_known_those_above),
+		FX_TEST(kills_before_the_last_four_counts_do_not_count),
+		FX_TEST(groups_stay_those_that_a_process_had_when_it_ended),
+		FX_TEST(kills_are_counted_anew_after_a_move),
+		FX_TEST(limit_of_memory_that_was_met_is_told),
 		FX_TEST(source_that_is_absent_says_why),
 	};
 

@@ -82,6 +82,12 @@ static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			.op_comm_name = member_text(process, "comm_name", NULL),
 			.status = member_i32(process, "wait_status"),
 			.oom_kills = member_number(process, "oom_kills", UNKNOWN_U64),
+			.memory_cgroup = member_text(process, "memory_cgroup", NULL),
+			.memory_above =
+				json_is_true(json_object_get(process, "memory_cgroup_above")),
+			.memory_kills = member_number(process, "memory_cgroup_kills", 0),
+			.memory_limit_bytes = member_number(process, "memory_limit_bytes",
+							    UNKNOWN_U64),
 			.for_memory = json_is_true(json_object_get(process, "killed_for_memory")),
 			.cgroup = member_text(process, "killed_cgroup", NULL),
 		} };

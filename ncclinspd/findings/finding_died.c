@@ -90,10 +90,25 @@ static uint64_t died_key(struct died *died, const struct death *row)
 
 static void oom_count(struct died *died, uint64_t now_ns)
 {
-	if (now_ns < died->oom_ns + OOM_APART_NS)
-		return;
 	died->oom[died->ooms++ % OOM_COUNTS] = ending_oom_kills(LIFE_PROC);
 	died->oom_ns = now_ns;
+}
+
+/* Of the node, and of each process's control groups. */
+static void oom_count_all(struct diagnose *dg, struct died *died, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	uint64_t before = died->oom[(died->ooms - 1) % OOM_COUNTS], now;
+	struct process *const *list;
+	size_t n;
+
+	if (now_ns < died->oom_ns + OOM_APART_NS)
+		return;
+	oom_count(died, now_ns);
+	now = died->oom[(died->ooms - 1) % OOM_COUNTS];
+	n = source->processes(source->arg, &list);
+	for (size_t i = 0; i < n; i++)
+		resources_count_kills(list[i]->resources, now == UNKNOWN_U64 || now != before);
 }
 
 /* Those that were killed for memory since the oldest count. */
@@ -151,6 +166,7 @@ static void process_keep_kills(struct died_process *d, const struct process *p)
 
 	d->memory_cgroup = kills.cgroup ? strdup(kills.cgroup) : NULL;
 	d->row.memory_cgroup = d->memory_cgroup;
+	d->row.memory_above = kills.above;
 	d->row.memory_kills = kills.kills;
 	d->row.memory_limit_bytes = kills.limit_bytes;
 }
@@ -290,7 +306,7 @@ static void died_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct died *died = state;
 
-	oom_count(died, now_ns);
+	oom_count_all(dg, died, now_ns);
 	for (uint32_t i = 0; i < ARRAY_LEN(died->processes); i++) {
 		struct died_process *d = &died->processes[i];
 		bool more = d->key && process_ask_probe(dg, d);

@@ -28,6 +28,7 @@
 #define SLICE_NS	(20 * SECOND_NS)
 #define GROUP_PATH	384	/* longer ones are not looked at */
 #define LEVELS		8	/* groups from the process's own upwards */
+#define KILL_COUNTS	4
 #define INITIAL_CGROUP_NS	0xeffffffb	/* its inode, as the kernel fixes it */
 
 const struct resources_roots resources_roots = { LIFE_PROC, "/sys/fs/cgroup", NUMA_SYS };
@@ -56,7 +57,12 @@ struct resources_level {
 	double cpus;		/* its limit; 0: none */
 	uint64_t period_ns;
 	uint64_t bytes, limit_bytes;	/* UNKNOWN_U64: no limit */
-	uint64_t kills;		/* when the process was first seen; UNKNOWN_U64 */
+};
+
+enum groups {
+	GROUPS_SAME,
+	GROUPS_MOVED,		/* since the last time */
+	GROUPS_GONE,		/* with the process */
 };
 
 struct resources_watch {
@@ -66,6 +72,8 @@ struct resources_watch {
 	char dir[HIERARCHIES][GROUP_PATH];	/* its own groups; "": not known */
 	size_t top[HIERARCHIES];	/* so much of these is where the hierarchy is mounted */
 	struct resources_level level[LEVELS];
+	uint64_t kills[KILL_COUNTS][LEVELS];	/* for memory, so far; a ring; UNKNOWN_U64 */
+	uint32_t nkills;			/* counts since it is in these groups */
 	struct resources_sample older, newer, last;
 	uint64_t swapped_bytes;
 	bool apart;
@@ -154,21 +162,33 @@ static void line_take(struct resources_watch *w, char *line)
 			hierarchy_set(w, h, only ? "" : "/unified", path);
 }
 
-/* Sets w->dir.  False: it is another process, or has moved since the last time. */
-static bool groups_find(struct resources_watch *w)
+/* With v1 the kernel shows a process at the root as soon as it begins to end. */
+static bool groups_are_left(const struct resources_watch *w, const char *before)
 {
-	char path[PATH_MAX], text[8192] = "", before[sizeof(w->dir)], *rest;
+	return strlen(before) > w->top[MEMORY] && strlen(w->dir[MEMORY]) == w->top[MEMORY];
+}
+
+/* Sets w->dir, which stays as it was where it is not to be read any more. */
+static enum groups groups_find(struct resources_watch *w)
+{
+	char path[PATH_MAX], text[8192] = "", before[HIERARCHIES][GROUP_PATH], *rest;
+	bool known, same;
 
 	memcpy(before, w->dir, sizeof(before));
 	memset(w->dir, 0, sizeof(w->dir));
 	snprintf(path, sizeof(path), "%s/%d/cgroup", w->roots->proc, (int)w->pid);
-	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
+	known = proc_read(AT_FDCWD, path, text, sizeof(text));
+	if (known)
 		for (char *line = strtok_r(text, "\n", &rest); line;
 		     line = strtok_r(NULL, "\n", &rest))
 			line_take(w, line);
 	/* The order matters: had the number gone to another process before, that is seen here. */
-	return life_start_time(w->roots->proc, w->pid) == w->start_time &&
-	       !memcmp(before, w->dir, sizeof(before));
+	same = life_start_time(w->roots->proc, w->pid) == w->start_time;
+	if (!known || !same || groups_are_left(w, before[MEMORY]))
+		memcpy(w->dir, before, sizeof(before));
+	if (!same)
+		return GROUPS_GONE;
+	return memcmp(before, w->dir, sizeof(before)) ? GROUPS_MOVED : GROUPS_SAME;
 }
 
 /* ---- counters -------------------------------------------------------------------- */
@@ -249,6 +269,34 @@ static uint64_t level_kills(const char *group)
 	return group_read(group, "memory.events", text, sizeof(text)) ||
 	       group_read(group, "memory.oom_control", text, sizeof(text)) ?
 	       procstat_number(text, "oom_kill ") : UNKNOWN_U64;
+}
+
+/* `any`: the kernel may have killed somewhere since the last count. */
+static void kills_count(struct resources_watch *w, bool any)
+{
+	const uint64_t *last = w->kills[(w->nkills + KILL_COUNTS - 1) % KILL_COUNTS];
+	uint64_t *now = w->kills[w->nkills % KILL_COUNTS];
+	char group[GROUP_PATH];
+
+	w->nkills++;
+	if (!any) {
+		memcpy(now, last, sizeof(w->kills[0]));
+		return;
+	}
+	for (uint32_t i = 0; i < LEVELS; i++)
+		now[i] = group_path(w, MEMORY, i, group) ? level_kills(group) : UNKNOWN_U64;
+}
+
+/* Counts of other groups are no use. */
+static enum groups groups_follow(struct resources_watch *w)
+{
+	enum groups found = groups_find(w);
+
+	if (found == GROUPS_MOVED) {
+		w->nkills = 0;
+		kills_count(w, true);
+	}
+	return found;
 }
 
 /* The time for which some process waited, of three resources' files. */
@@ -368,7 +416,7 @@ void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id
 		return;
 	--*looks;
 	memset(now.count, 0xff, sizeof(now.count));	/* UNKNOWN_U64 */
-	same = groups_find(w);
+	same = groups_follow(w) == GROUPS_SAME;
 	levels_read(w, &now);
 	/* The root has no such file, and what is stalled there is the node. */
 	if (group_read(w->dir[PRESSURE], "cgroup.events", pressure, sizeof(pressure)))
@@ -489,20 +537,32 @@ bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources
 	return true;
 }
 
+void resources_count_kills(struct resources_watch *w, bool any)
+{
+	if (w && groups_follow(w) == GROUPS_SAME)
+		kills_count(w, any);
+}
+
 struct resources_kills resources_kills(struct resources_watch *w)
 {
 	struct resources_kills told = { .limit_bytes = UNKNOWN_U64 };
+	const uint64_t *before;
 
-	for (uint32_t i = 0; w && i < LEVELS; i++) {
-		uint64_t now, before = w->level[i].kills;
+	if (!w || groups_follow(w) == GROUPS_MOVED)
+		return told;
+	before = w->kills[w->nkills > KILL_COUNTS ? w->nkills % KILL_COUNTS : 0];
+	for (uint32_t i = 0; i < LEVELS; i++) {
+		uint64_t now;
 
 		if (!group_path(w, MEMORY, i, w->memory_path))
 			break;
 		now = level_kills(w->memory_path);
-		if (now == UNKNOWN_U64 || before == UNKNOWN_U64 || now <= before)
+		if (now == UNKNOWN_U64 || before[i] == UNKNOWN_U64 || now < before[i] ||
+		    (i && now == before[i]))
 			continue;
 		told.cgroup = w->memory_path;
-		told.kills = now - before;
+		told.above = i;
+		told.kills = now - before[i];
 		told.limit_bytes = memory_limit(w->memory_path);
 		path_clean(w->memory_path);
 		break;
@@ -576,7 +636,6 @@ struct resources_watch *resources_new(const struct resources_roots *roots, pid_t
 				      uint64_t start_time)
 {
 	struct resources_watch *w = calloc(1, sizeof(*w));
-	char group[GROUP_PATH];
 
 	if (!w)
 		return NULL;
@@ -585,9 +644,7 @@ struct resources_watch *resources_new(const struct resources_roots *roots, pid_t
 	w->start_time = start_time;
 	w->swapped_bytes = UNKNOWN_U64;
 	groups_find(w);
-	for (uint32_t i = 0; i < LEVELS; i++)
-		w->level[i].kills = group_path(w, MEMORY, i, group) ? level_kills(group) :
-								      UNKNOWN_U64;
+	kills_count(w, true);
 	return w;
 }
 

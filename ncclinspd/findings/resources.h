@@ -27,8 +27,7 @@ struct resources_roots {
 extern const struct resources_roots resources_roots;
 
 /*
- * Watch the process that has that number and began at `start_time` (life.h); it is what the
- * kernel killed for memory that counts from here on.  NULL: no memory.
+ * Watch the process that has that number and began at `start_time` (life.h).  NULL: no memory.
  */
 struct resources_watch *resources_new(const struct resources_roots *roots, pid_t pid,
 				      uint64_t start_time);
@@ -52,12 +51,16 @@ bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources
 bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
 		     const char *pci_bus_id, uint64_t nic_nodes, struct placement *out);
 
-/* The control group of a process in which the kernel has killed for memory. */
+/* What the kernel has killed for memory in the control group of a process. */
 struct resources_kills {
-	const char *cgroup;	/* NULL: none of its groups, or nobody knows */
-	uint64_t kills;		/* since it is watched */
+	const char *cgroup;	/* its own; NULL: nobody knows */
+	bool above;		/* its own is not known: one above it in which it has killed */
+	uint64_t kills;		/* since the oldest of the last four counts */
 	uint64_t limit_bytes;	/* UNKNOWN_U64: it has no limit */
 };
+
+/* Count anew.  `any`: the kernel may have killed a process of the node since the last time. */
+void resources_count_kills(struct resources_watch *w, bool any);
 
 struct resources_kills resources_kills(struct resources_watch *w);
 
