@@ -217,7 +217,7 @@ static void late_add_why(struct phrase *text, const struct late_case *c)
 	else
 		add_why[c->why](text, c);
 	if (c->resources && c->resources->apart && c->why != LATE_WHY_GPU) {
-		phrase_add(text, " Its calling thread ");
+		phrase_add(text, " Its %s thread ", c->caller ? "calling" : "main");
 		placement_say(text, &c->resources->placement);
 		phrase_add(text, ": bind it there (numactl, srun --cpu-bind).");
 	}

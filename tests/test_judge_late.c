@@ -301,6 +301,9 @@ START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
 
 	late_say(&c, text, sizeof(text));
 	ck_assert_msg(strstr(text, lacks[_i].said) && !strstr(text, lacks[_i].unsaid), "%s", text);
+	c.caller = NULL;
+	late_say(&c, text, sizeof(text));
+	ck_assert(!strstr(text, "calling thread may"));
 }
 END_TEST
 

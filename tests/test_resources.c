@@ -52,8 +52,8 @@ static bool look_after(uint64_t seconds)
 	uint32_t looks = 1;
 
 	now_ns += seconds * SECOND;
-	resources_look(watch, PID, GPU, now_ns, &looks);
-	return resources_tell(watch, now_ns, &told);
+	resources_look(watch, PID, now_ns, &looks);
+	return resources_tell(watch, PID, GPU, now_ns, &told);
 }
 
 static const char *below(const char *path)
@@ -81,7 +81,7 @@ START_TEST(group_above_a_process_that_was_throttled_most_is_told)
 	put_stat("cgroup/kubepods/pod1/cpu.stat", 300, 67, UINT64_C(99000000));
 	ck_assert(look_after(10));		/* many CPUs' times: 6 s of periods are the bound */
 	ck_assert_double_eq_tol(told.throttled, 0.3, 1e-9);
-	ck_assert(!resources_tell(watch, now_ns + 60 * SECOND, &told));
+	ck_assert(!resources_tell(watch, PID, GPU, now_ns + 60 * SECOND, &told));
 }
 END_TEST
 
@@ -166,20 +166,51 @@ START_TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told)
 }
 END_TEST
 
+/* Two findings may ask about two threads of a process by turns. */
+START_TEST(each_thread_has_its_own_faults)
+{
+	uint32_t looks = 9;
+
+	fx_proc_thread(PID, 78, 0);
+	fx_put_file("proc/77/cgroup", "0::/\n");
+	fx_proc_file("77/task/77/stat", "77 (a) S 1 2 3 4 5 6 7 8 100 9\n");
+	fx_proc_file("77/task/78/stat", "78 (a) S 1 2 3 4 5 6 7 8 200 9\n");
+	begin();
+	for (int i = 0; i < 10; i++) {
+		now_ns += 5 * SECOND;
+		resources_look(watch, 78, now_ns, &looks);
+		resources_look(watch, 0, now_ns, &looks);
+		fx_proc_file("77/task/78/stat", "78 (a) S 1 2 3 4 5 6 7 8 %d 9\n", 250 + 50 * i);
+		looks = 9;
+	}
+	ck_assert(resources_tell(watch, 78, "", now_ns, &told));
+	ck_assert_double_eq_tol(told.major_faults, 10, 1e-9);
+	ck_assert(resources_tell(watch, 0, "", now_ns, &told));
+	ck_assert_double_eq_tol(told.major_faults, 0, 1e-9);
+	ck_assert(resources_tell(watch, 79, "", now_ns, &told));
+	ck_assert(told.major_faults < 0);
+	for (pid_t tid = 80; tid < 84; tid++)
+		resources_look(watch, tid, now_ns, &looks);
+	ck_assert(resources_tell(watch, 78, "", now_ns, &told));
+	ck_assert(told.major_faults < 0);		/* others had its place */
+}
+END_TEST
+
 START_TEST(thread_away_from_its_gpu_is_told)
 {
 	static const struct {
 		const char *allowed, *node;
 		bool apart;
 	} cases[] = {
-		{ "32-63", "0\n", true }, { "40", "0\n", true }, { "0-63", "0\n", false },
+		{ "32-63", "0\n", true }, { "32-63", "2\n", false }, { "40", "0\n", true }, { "0-63", "0\n", false },
 		{ "31-32", "0\n", false }, { "32-63", "1\n", false }, { "32-63", "-1\n", false },
 		{ "", "0\n", false }, { "x", "0\n", false },
 		{ "99999999999999999999", "0\n", false },
 		{ "63-32", "0\n", false },
 	};
 
-	fx_put_file("sys/devices/system/node/online", "0-1\n");
+	fx_put_file("sys/devices/system/node/online", "0-2\n");
+	fx_put_file("sys/devices/system/node/node2/cpulist", "\n");	/* memory alone */
 	fx_put_file("sys/devices/system/node/node0/cpulist", "0-31\n");
 	fx_put_file("sys/devices/system/node/node1/cpulist", "32-63\n");
 	fx_proc_file("77/cgroup", "0::/\n");
@@ -251,14 +282,14 @@ START_TEST(files_are_read_every_few_seconds_and_only_of_so_many)
 
 	fx_put_file("proc/77/cgroup", "0::/\n");
 	begin();
-	resources_look(watch, 0, "", now_ns, &looks);
-	resources_look(watch, 0, "", now_ns + 3 * SECOND, &looks);
+	resources_look(watch, 0, now_ns, &looks);
+	resources_look(watch, 0, now_ns + 3 * SECOND, &looks);
 	ck_assert_uint_eq(looks, 1);
-	resources_look(watch, 0, "", now_ns + 5 * SECOND, &looks);
-	resources_look(watch, 0, "", now_ns + 10 * SECOND, &looks);
+	resources_look(watch, 0, now_ns + 5 * SECOND, &looks);
+	resources_look(watch, 0, now_ns + 10 * SECOND, &looks);
 	ck_assert_uint_eq(looks, 0);
-	resources_look(NULL, 0, "", now_ns, &looks);
-	ck_assert(!resources_tell(NULL, now_ns, &told));
+	resources_look(NULL, 0, now_ns, &looks);
+	ck_assert(!resources_tell(NULL, 0, "", now_ns, &told));
 	ck_assert_ptr_null(resources_kills(NULL).cgroup);
 }
 END_TEST
@@ -395,6 +426,7 @@ int main(void)
 		FX_TEST(tightest_of_limits_that_took_nothing_is_told),
 		FX_TEST(limits_of_the_first_version_are_found),
 		FX_TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told),
+		FX_TEST(each_thread_has_its_own_faults),
 		FX_TEST(thread_away_from_its_gpu_is_told),
 		FX_LOOP(what_cannot_be_read_is_no_limit, 0, 7),
 		FX_TEST(group_that_is_made_anew_and_another_process_tell_nothing_old),

@@ -102,7 +102,7 @@ uint64_t numa_of_pci(const char *sys, const char *pci_bus_id)
 	if (!numa_read_line(path, line, sizeof(line)))
 		return 0;
 	node = strtol(line, NULL, 10);		/* -1: the firmware does not tell */
-	return node >= 0 && node < NUMA_NODES ? UINT64_C(1) << node : 0;
+	return node >= 0 && node < NUMA_NODES ? (UINT64_C(1) << node) & numa_all(sys) : 0;
 }
 
 void numa_list(uint64_t nodes, char *text, size_t size)

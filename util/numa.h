@@ -19,7 +19,7 @@ uint64_t numa_of_cpus(const char *sys, const char *cpus);
 /* All nodes that have CPUs. */
 uint64_t numa_all(const char *sys);
 
-/* The node that a device at that place of the PCI bus is at. */
+/* The node that a device at that place of the PCI bus is at; 0 also where that has no CPUs. */
 uint64_t numa_of_pci(const char *sys, const char *pci_bus_id);
 
 /* "0", "0-1,3" */

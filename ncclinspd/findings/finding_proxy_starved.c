@@ -49,6 +49,12 @@ struct process_sums {
 	struct starved_slice slice[2];
 };
 
+/* Its first member is what others than the look take it for. */
+struct starved_state {
+	struct keyed sums;
+	size_t next;		/* the process after that whose resources had the last look */
+};
+
 /* ---- counting --------------------------------------------------------------- */
 
 static struct starved_slice *starved_current_slice(struct process_sums *p, uint64_t now_ns)
@@ -186,6 +192,13 @@ static void starved_add_others(const struct starved_context *s, const struct sta
 	}
 }
 
+static const char *starved_gpu(const struct process *p)
+{
+	const struct comm *comm = job_largest_comm(p);
+
+	return comm && comm->has_gpu ? comm->pci_bus_id : "";
+}
+
 static void starved_report(const struct starved_context *s, const struct starved_row *worst)
 {
 	const struct process *process = s->list[worst - s->row];
@@ -217,7 +230,8 @@ static void starved_report(const struct starved_context *s, const struct starved
 	c.taker = cpu.taker.pid;
 	c.taker_command = cpu.taker.command;
 	c.taker_share = cpuwait_taker_share(&cpu);
-	if (resources_tell(process->resources, s->now_ns, &resources))
+	if (resources_tell(process->resources, cpu.tid, starved_gpu(process), s->now_ns,
+			   &resources))
 		c.resources = &resources;
 	if (f.has_comm_id)
 		starved_add_others(s, worst, &f);
@@ -230,19 +244,26 @@ static void starved_report(const struct starved_context *s, const struct starved
 
 /* ---- the detector -------------------------------------------------------------- */
 
-static void starved_look_at_resources(const struct process *p, pid_t tid, uint64_t now_ns,
-				      uint32_t *looks)
+/* More processes than may be looked at at once have their turns. */
+static void starved_look_at_resources(const struct starved_context *s, size_t *next)
 {
-	const struct comm *comm = job_largest_comm(p);
+	uint32_t looks = RESOURCES_LOOKS;
+	size_t first = *next;
 
-	resources_look(p->resources, tid, comm && comm->has_gpu ? comm->pci_bus_id : "", now_ns,
-		       looks);
+	for (size_t i = 0; i < s->n && looks; i++) {
+		size_t at = (first + i) % s->n;
+		struct cpuwait_sums cpu;
+
+		if (!starved_is_in_question(&s->row[at]))
+			continue;
+		cpu_share_of(s->list[at]->cpuwait, s->now_ns, &cpu);
+		resources_look(s->list[at]->resources, cpu.tid, s->now_ns, &looks);
+		*next = looks ? first : at + 1;
+	}
 }
 
 static void starved_make_rows(struct starved_context *s)
 {
-	uint32_t looks = RESOURCES_LOOKS;
-
 	for (size_t i = 0; i < s->n; i++) {
 		struct process_sums *p = keyed_find(s->sums, &s->list[i]->id);
 		struct starved_row *row = &s->row[i];
@@ -255,10 +276,8 @@ static void starved_make_rows(struct starved_context *s)
 		if (!row->sum.late)
 			p->since_ns = 0;
 		row->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &cpu);
-		if (starved_is_in_question(row))
-			starved_look_at_resources(s->list[i], cpu.tid, s->now_ns, &looks);
-		row->throttled = resources_tell(s->list[i]->resources, s->now_ns, &resources) ?
-				 resources.throttled : -1;
+		row->throttled = resources_tell(s->list[i]->resources, cpu.tid, "", s->now_ns,
+						&resources) ? resources.throttled : -1;
 	}
 }
 
@@ -284,12 +303,14 @@ static void look_at_jobs(struct starved_context *s)
 static void starved_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
-	struct starved_context s = { .dg = dg, .sums = state, .now_ns = now_ns };
+	struct starved_state *st = state;
+	struct starved_context s = { .dg = dg, .sums = &st->sums, .now_ns = now_ns };
 
 	s.n = source->processes(source->arg, &s.list);
 	s.row = calloc(s.n + 1, sizeof(*s.row));
 	if (s.row) {
 		starved_make_rows(&s);
+		starved_look_at_resources(&s, &st->next);
 		if (starved_rate(s.row, s.n, &s.count))
 			look_at_jobs(&s);
 	}
@@ -309,7 +330,7 @@ static void starved_deinit(void *state)
 
 const struct detector finding_proxy_starved = {
 	.name = "proxy_starved",
-	.state_bytes = sizeof(struct keyed),
+	.state_bytes = sizeof(struct starved_state),
 	.hold_ns = HOLD_NS,
 	.init = starved_init,
 	.deinit = starved_deinit,

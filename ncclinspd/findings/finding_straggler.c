@@ -84,6 +84,8 @@ static bool straggler_find_caller(struct straggler_context *s)
 /* The case, with what is known of its GPU, its thread and what its node gives it. */
 static void straggler_add_causes(struct straggler_context *s)
 {
+	pid_t tid;
+
 	s->told = *s->c;
 	if (!is_of_a_rank(s->c))
 		return;
@@ -91,9 +93,10 @@ static void straggler_add_causes(struct straggler_context *s)
 		s->told.said.gpu = &s->gpu;
 	if (straggler_find_caller(s))
 		s->told.said.caller = &s->caller;
-	resources_look(s->process->resources, s->told.said.caller ? s->caller.tid : 0,
-		       s->comm->has_gpu ? s->comm->pci_bus_id : "", s->now_ns, &s->looks);
-	if (resources_tell(s->process->resources, s->now_ns, &s->resources))
+	tid = s->told.said.caller ? s->caller.tid : 0;
+	resources_look(s->process->resources, tid, s->now_ns, &s->looks);
+	if (resources_tell(s->process->resources, tid,
+			   s->comm->has_gpu ? s->comm->pci_bus_id : "", s->now_ns, &s->resources))
 		s->told.said.resources = &s->resources;
 }
 
@@ -155,20 +158,25 @@ static void straggler_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct straggler_context s = { .dg = dg, .now_ns = now_ns,
 				       .looks = RESOURCES_LOOKS };
+	uint32_t *next = state, first = *next;	/* the one after that which had the last look */
 	struct cases cases;
 
-	(void)state;
 	cases.n = 0;
 	if (diagnose_source(dg)->straggler)
 		straggler_visit(diagnose_source(dg)->straggler, straggler_collect, &cases);
 	for (uint32_t i = 0; i < cases.n; i++) {
-		s.c = &cases.at[i];
+		bool had = s.looks;
+
+		s.c = &cases.at[(first + i) % cases.n];
 		straggler_report(&s);
+		if (had && !s.looks)
+			*next = (first + i + 1) % cases.n;
 	}
 }
 
 const struct detector finding_straggler = {
 	.name = "straggler",
+	.state_bytes = sizeof(uint32_t),
 	.hold_ns = 3 * SECOND_NS,
 	.look = straggler_look,
 };

@@ -29,6 +29,7 @@
 #define GROUP_PATH	384	/* longer ones are not looked at */
 #define LEVELS		8	/* groups from the process's own upwards */
 #define KILL_COUNTS	4
+#define THREADS		4	/* of a process whose faults are counted */
 #define INITIAL_CGROUP_NS	0xeffffffb	/* its inode, as the kernel fixes it */
 
 const struct resources_roots resources_roots = { LIFE_PROC, "/sys/fs/cgroup", NUMA_SYS };
@@ -43,7 +44,7 @@ enum {
 	OWN_STALLED,					/* ns: CPU, memory, io */
 	NODE_STALLED = OWN_STALLED + 3,
 	FAULTS = NODE_STALLED + 3,
-	OF_LEVELS,
+	OF_LEVELS = FAULTS + THREADS,
 	COUNTS = OF_LEVELS + LEVELS * LEVEL_COUNTS
 };
 
@@ -67,7 +68,9 @@ enum groups {
 
 struct resources_watch {
 	const struct resources_roots *roots;
-	pid_t pid, tid;
+	pid_t pid;
+	pid_t tid[THREADS];	/* a ring; 0: none */
+	uint32_t ntids;
 	uint64_t start_time;
 	char dir[HIERARCHIES][GROUP_PATH];	/* its own groups; "": not known */
 	size_t top[HIERARCHIES];	/* so much of these is where the hierarchy is mounted */
@@ -76,8 +79,6 @@ struct resources_watch {
 	uint32_t nkills;			/* counts since it is in these groups */
 	struct resources_sample older, newer, last;
 	uint64_t swapped_bytes;
-	bool apart;
-	struct placement placement;
 	char cpu_path[GROUP_PATH], memory_path[GROUP_PATH];	/* those that are told of */
 };
 
@@ -349,6 +350,8 @@ static bool thread_place(const struct resources_roots *roots, const char *status
 		return false;
 	snprintf(cpus, sizeof(cpus), "%.*s", (int)strcspn(list, "\n"), list);
 	nodes = numa_of_cpus(roots->sys, cpus);
+	if (nic_nodes & ~numa_all(roots->sys))
+		nic_nodes = 0;		/* near one that has no CPUs may be anywhere */
 	return placement_find(cpus, nodes, numa_of_pci(roots->sys, pci_bus_id), false, out) ||
 	       placement_find(cpus, nodes, nic_nodes, true, out);
 }
@@ -371,24 +374,38 @@ bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
 	       thread_place(roots, text, pci_bus_id, nic_nodes, out);
 }
 
-static void thread_read(struct resources_watch *w, pid_t tid, const char *pci_bus_id,
-			struct resources_sample *now)
+/* Where its faults are counted; THREADS: not at all. */
+static uint32_t thread_find(const struct resources_watch *w, pid_t tid)
+{
+	uint32_t i = 0;
+
+	while (i < THREADS && w->tid[i] != (tid ?: w->pid))
+		i++;
+	return i;
+}
+
+/* Several may be asked about by turns. */
+static void thread_add(struct resources_watch *w, pid_t tid)
+{
+	uint32_t i = w->ntids++ % THREADS;
+
+	w->tid[i] = tid ?: w->pid;
+	w->older.count[FAULTS + i] = w->newer.count[FAULTS + i] = UNKNOWN_U64;
+	w->last.count[FAULTS + i] = UNKNOWN_U64;
+}
+
+static void threads_read(struct resources_watch *w, struct resources_sample *now)
 {
 	char path[PATH_MAX], text[8192];
-	uint64_t kib;
 
-	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", w->roots->proc, (int)w->pid, (int)tid);
-	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
-		now->count[FAULTS] = procstat_major_faults(text);
-	if (tid != w->tid)
-		w->older.count[FAULTS] = w->newer.count[FAULTS] = UNKNOWN_U64;
-	w->tid = tid;
-	w->apart = false;
-	if (!thread_status(w->roots, w->pid, tid, text, sizeof(text)))
-		return;
-	kib = procstat_number(text, "VmSwap:");
-	w->swapped_bytes = times(kib, 1024);
-	w->apart = thread_place(w->roots, text, pci_bus_id, 0, &w->placement);
+	for (uint32_t i = 0; i < THREADS && w->tid[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", w->roots->proc, (int)w->pid,
+			 (int)w->tid[i]);
+		if (proc_read(AT_FDCWD, path, text, sizeof(text)))
+			now->count[FAULTS + i] = procstat_major_faults(text);
+	}
+	if (thread_status(w->roots, w->pid, w->pid, text, sizeof(text)))
+		w->swapped_bytes = times(procstat_number(text, "VmSwap:"), 1024);
 }
 
 /* ---- looking --------------------------------------------------------------------- */
@@ -405,13 +422,14 @@ static void samples_take(struct resources_watch *w, const struct resources_sampl
 	w->last = *now;
 }
 
-void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
-		    uint32_t *looks)
+void resources_look(struct resources_watch *w, pid_t tid, uint64_t now_ns, uint32_t *looks)
 {
 	struct resources_sample now = { .ns = now_ns };
 	char pressure[256];
 	bool same;
 
+	if (w && thread_find(w, tid) == THREADS)
+		thread_add(w, tid);
 	if (!w || !*looks || (w->last.ns && now_ns < w->last.ns + PACE_NS))
 		return;
 	--*looks;
@@ -423,7 +441,7 @@ void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id
 		stalls_read(&now.count[OWN_STALLED], w->dir[PRESSURE], ".pressure");
 	snprintf(pressure, sizeof(pressure), "%s/pressure", w->roots->proc);
 	stalls_read(&now.count[NODE_STALLED], pressure, "");
-	thread_read(w, tid ?: w->pid, pci_bus_id, &now);
+	threads_read(w, &now);
 	samples_take(w, &now, same);
 }
 
@@ -509,13 +527,16 @@ static void tell_memory(struct resources_watch *w, struct resources *out)
 	}
 }
 
-bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources *out)
+bool resources_tell(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
+		    struct resources *out)
 {
 	uint64_t window_ns = w ? w->last.ns - w->older.ns : 0, faults;
+	uint32_t thread;
 
 	if (!window_ns || now_ns > w->last.ns + SLICE_NS)
 		return false;
-	faults = watch_growth(w, FAULTS);
+	thread = thread_find(w, tid);
+	faults = thread < THREADS ? watch_growth(w, FAULTS + thread) : UNKNOWN_U64;
 	*out = (struct resources){
 		.throttled = -1, .throttled_periods = -1,
 		.memory_bytes = UNKNOWN_U64, .memory_limit_bytes = UNKNOWN_U64,
@@ -528,8 +549,9 @@ bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources
 		.node_io_stalled = part_of(watch_growth(w, NODE_STALLED + 2), window_ns),
 		.major_faults = faults == UNKNOWN_U64 ? -1 :
 				(double)faults * 1e9 / (double)window_ns,
-		.apart = w->apart, .placement = w->placement,
 	};
+	out->apart = *pci_bus_id && resources_place(w->roots, w->pid, tid ?: w->pid, pci_bus_id, 0,
+						    &out->placement);
 	tell_cpu(w, window_ns, out);
 	tell_memory(w, out);
 	path_clean(w->cpu_path);

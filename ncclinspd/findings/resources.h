@@ -35,14 +35,17 @@ void resources_free(struct resources_watch *w);
 
 /*
  * Now and then; it reads only every few seconds, and where *looks, which is counted off, has any
- * left.  `tid` is the thread that matters, as numbered here; `pci_bus_id` "": not known.  `w`
- * may be NULL here and in what follows.
+ * left.  `tid` is a thread that matters, as numbered here; 0: the main thread.  `w` may be NULL
+ * here and in what follows.
  */
-void resources_look(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
-		    uint32_t *looks);
+void resources_look(struct resources_watch *w, pid_t tid, uint64_t now_ns, uint32_t *looks);
 
-/* False: it was not looked at of late, or once only.  The texts are those of `w`. */
-bool resources_tell(struct resources_watch *w, uint64_t now_ns, struct resources *out);
+/*
+ * False: it was not looked at of late, or once only.  The texts are those of `w`.  `tid` and
+ * `pci_bus_id`: the thread whose faults and place are told, and the GPU that it uses; "": not known.
+ */
+bool resources_tell(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
+		    struct resources *out);
 
 /*
  * May that thread run only on CPUs that are at no node of its GPU, or at none of `nic_nodes` (bits;

@@ -114,11 +114,12 @@ static void look_at_resources(const uint8_t *later, size_t size)
 	uint32_t looks = 2;
 
 	demand(w);
-	resources_look(w, 8, "0000:3b:00.0", SECOND, &looks);
+	resources_look(w, 8, SECOND, &looks);
 	say(later, size);
-	resources_look(w, 8, "0000:3b:00.0", 9 * SECOND, &looks);
-	if (resources_tell(w, 9 * SECOND, &told))
+	resources_look(w, 8, 9 * SECOND, &looks);
+	if (resources_tell(w, 8, "0000:3b:00.0", 9 * SECOND, &told))
 		demand(told.throttled <= 1 && told.memory_stalled <= 1 && told.node_io_stalled < 0);
+	resources_count_kills(w, true);
 	resources_kills(w);
 	resources_free(w);
 }
