@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "util/numa.h"
 #include "util/text.h"
@@ -14,12 +15,25 @@
 /* A page takes from 0.1 ms (a disk of the node) to 10 ms (one of a network) to come. */
 #define LEAST_FAULTS	10
 
+/* A list that is too long ends after one of its members. */
+static void placement_set_cpus(struct placement *p, const char *cpus)
+{
+	static const char more[] = "...";
+	char *end;
+
+	if (snprintf(p->cpus, sizeof(p->cpus), "%s", cpus) < (int)sizeof(p->cpus))
+		return;
+	p->cpus[sizeof(p->cpus) - sizeof(more)] = '\0';
+	end = strrchr(p->cpus, ',');
+	strcpy(end ? end + 1 : p->cpus, more);
+}
+
 bool placement_find(const char *cpus, uint64_t nodes, uint64_t device_nodes, bool nic,
 		    struct placement *out)
 {
 	if (!nodes || !device_nodes || (nodes & device_nodes))
 		return false;
-	snprintf(out->cpus, sizeof(out->cpus), "%s", cpus);
+	placement_set_cpus(out, cpus);
 	numa_list(nodes, out->nodes, sizeof(out->nodes));
 	numa_list(device_nodes, out->device_nodes, sizeof(out->device_nodes));
 	out->nic = nic;

@@ -16,7 +16,7 @@
 
 /* CPUs that a thread may run on, and a device that is at none of their NUMA nodes. */
 struct placement {
-	char cpus[64];		/* "32-63"; cut where it is longer */
+	char cpus[64];		/* "32-63"; of a longer list the begin and "..." */
 	char nodes[24];		/* their nodes: "1" */
 	char device_nodes[24];
 	bool nic;		/* all network interfaces of the node; else its GPU */

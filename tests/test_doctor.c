@@ -249,11 +249,22 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 {
 	struct doctor doctor = { .rows = json_array() };
 	char sys[80];
-	json_t *ranks = json_pack("{s:[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:n} {s:i s:s s:s}]}",
-				  "ranks", "pid", 11, "state", "live", "pci_bus_id", "0000:3b:00.0",
-				  "pid", 12, "state", "live", "pci_bus_id", "0000:3b:00.0",
-				  "pid", 12, "state", "live", "pci_bus_id",
-				  "pid", 12, "state", "died", "pci_bus_id", "0000:3b:00.0");
+	/* Two communicators of 12, which is 7 in its container, as the daemon sees it; 13 died. */
+	json_t *ranks = json_pack("[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:s} {s:i s:s s:n}]",
+				  "pid", 11, "state", "live", "pci_bus_id", "0000:3b:00.0",
+				  "pid", 7, "state", "live", "pci_bus_id", "0000:3b:00.0",
+				  "pid", 7, "state", "live", "pci_bus_id", "0000:3b:00.0",
+				  "pid", 7, "state", "live", "pci_bus_id");
+	json_t *processes = json_pack("[{s:i s:s s:s} {s:i s:s s:s} {s:i s:s}]",
+				      "pid", 11, "state", "live",
+				      "segment", "ncclinsp.0.11.5",
+				      "pid", 7, "state", "live",
+				      "segment", "ncclinsp.0.7.6",
+				      "pid", 13, "state", "died");
+	json_t *jobs = json_pack("[{s:i s:[i i] s:i} {s:i s:[i i] s:i} {s:i s:[i] s:i}]",
+				 "pid", 99, "pids", 99, 7, "start", 4,	/* of another container */
+				 "pid", 12, "pids", 12, 7, "start", 6,
+				 "pid", 11, "pids", 11, "start", 5);
 	const json_t *row;
 
 	snprintf(sys, sizeof(sys), "%s/sys", top);
@@ -263,22 +274,31 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 	put_sys("bus/pci/devices/0000:3b:00.0/numa_node", "0");
 	PUT(11, "status", "Cpus_allowed_list:\t3-4\n");
 	PUT(12, "status", "Cpus_allowed_list:\t0\n");
-	doctor_judge_places(&doctor, ranks, proc, sys);
+	PUT(7, "status", "Cpus_allowed_list:\t7\n");	/* whose number it is here */
+	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);
 	row = json_array_get(doctor.rows, 0);
 	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "ok");
 	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
-			 "all 2 ranks may run on CPUs near their GPUs");
+			 "all 2 processes may run on CPUs near their GPUs");
 	PUT(12, "status", "Cpus_allowed_list:\t5\n");
-	doctor_judge_places(&doctor, ranks, proc, sys);
+	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);
 	row = json_array_get(doctor.rows, 1);
 	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "warning");
 	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
 			 "process 12 may run on CPUs 5 only, which are at NUMA node 1, and its GPU "
 			 "is at node 0");
+	PUT(11, "status", "Cpus_allowed_list:\t4\n");
+	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);
+	row = json_array_get(doctor.rows, 2);
+	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
+			 "process 11 may run on CPUs 4 only, which are at NUMA node 1, and its GPU "
+			 "is at node 0; 2 of 2 processes are so far from theirs");
 	PUT(12, "status", "Name:\tx\n");
 	PUT(11, "status", "Cpus_allowed_list:\tx\n");
-	doctor_judge_places(&doctor, ranks, proc, sys);
-	ck_assert_uint_eq(json_array_size(doctor.rows), 2);	/* nothing is known */
+	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);
+	ck_assert_uint_eq(json_array_size(doctor.rows), 3);	/* nothing is known */
+	json_decref(jobs);
+	json_decref(processes);
 	json_decref(ranks);
 	json_decref(doctor.rows);
 }

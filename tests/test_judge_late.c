@@ -307,6 +307,21 @@ START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
 }
 END_TEST
 
+START_TEST(a_long_list_of_cpus_ends_after_one_of_them)
+{
+	struct placement p;
+
+	ck_assert(placement_find("32-63", 2, 1, false, &p));
+	ck_assert_str_eq(p.cpus, "32-63");
+	ck_assert(placement_find("101,103,105,107,109,111,113,115,117,119,121,123,125,127,129,"
+				 "1310", 2, 1, false, &p));		/* as long as fits not */
+	ck_assert_str_eq(p.cpus, "101,103,105,107,109,111,113,115,117,119,121,123,125,127,129,...");
+	ck_assert(placement_find("1010,103,105,107,109,111,113,115,117,119,121,123,125,127,129,"
+				 "131", 2, 1, false, &p));
+	ck_assert_str_eq(p.cpus, "1010,103,105,107,109,111,113,115,117,119,121,123,125,127,...");
+}
+END_TEST
+
 START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 {
 	struct gpu_cause gpu = { .gpu = gpu_unknown("0000:3b:00.0"), .since = "12:03:10",
@@ -341,6 +356,7 @@ int main(void)
 		FX_LOOP(a_late_call_is_explained_by_what_its_thread_does, 0, FX_COUNT(callers)),
 		FX_LOOP(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough, 0,
 			FX_COUNT(lacks)),
+		FX_TEST(a_long_list_of_cpus_ends_after_one_of_them),
 		FX_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence),
 		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};

@@ -44,9 +44,12 @@ void doctor_jobs(struct doctor *doctor);
 /* doctor_place.c: may they run near their GPUs? */
 void doctor_place(struct doctor *doctor);
 
-/* `answer` is that of /v1/ranks; `proc` and `sys` are where procfs and sysfs are. */
-void doctor_judge_places(struct doctor *doctor, const json_t *answer, const char *proc,
-			 const char *sys);
+/*
+ * `jobs` is that of doctor_scan(), `processes` and `ranks` are arrays of /v1/processes and
+ * /v1/ranks; `proc` and `sys` are where procfs and sysfs are.
+ */
+void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t *processes,
+			 const json_t *ranks, const char *proc, const char *sys);
 
 /*
  * The processes below `proc` that can be read and use NCCL or the plugin: a new array of
@@ -56,6 +59,9 @@ void doctor_judge_places(struct doctor *doctor, const json_t *answer, const char
  * foreign_control (where it looks for its level is not the file `control`; NULL: none)}.
  */
 json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control);
+
+/* Our number of the process that the daemon has in that row of /v1/processes; 0: none of these. */
+long long doctor_own_pid(const json_t *jobs, const json_t *row);
 
 /*
  * Lists which of these are not as they should be, one row each: {pid, command, state, text,

@@ -221,6 +221,17 @@ static bool row_is_of_job(const json_t *row, const json_t *job)
 	return is;
 }
 
+long long doctor_own_pid(const json_t *jobs, const json_t *row)
+{
+	json_t *job;
+	size_t i;
+
+	json_array_foreach((json_t *)jobs, i, job)
+		if (row_is_of_job(row, job))
+			return json_integer_value(json_object_get(job, "pid"));
+	return 0;
+}
+
 /* Its row among them, or NULL. */
 static const json_t *job_row(const json_t *job, const json_t *known)
 {

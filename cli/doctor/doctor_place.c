@@ -12,15 +12,14 @@
 #include "util/procstat.h"
 
 /* 1: far from its GPU, and *place says how; 0: near it; -1: nobody knows. */
-static int rank_place(const json_t *rank, const char *proc, const char *sys,
+static int rank_place(const json_t *rank, long long pid, const char *proc, const char *sys,
 		      struct placement *place)
 {
 	char path[DOCTOR_PATH], status[8192], cpus[4096];
 	uint64_t nodes, gpu = numa_of_pci(sys, member_text(rank, "pci_bus_id", ""));
 	const char *list;
 
-	snprintf(path, sizeof(path), "%s/%lld/status", proc,
-		 (long long)json_integer_value(json_object_get(rank, "pid")));
+	snprintf(path, sizeof(path), "%s/%lld/status", proc, pid);
 	if (!gpu || !proc_read(AT_FDCWD, path, status, sizeof(status)))
 		return -1;
 	list = procstat_find(status, "Cpus_allowed_list:");
@@ -29,50 +28,75 @@ static int rank_place(const json_t *rank, const char *proc, const char *sys,
 	return nodes ? placement_find(cpus, nodes, gpu, false, place) : -1;
 }
 
-void doctor_judge_places(struct doctor *doctor, const json_t *answer, const char *proc,
-			 const char *sys)
+/* A process has a rank in each of its communicators, of one GPU or of several. */
+static int process_place(const json_t *process, const json_t *ranks, long long pid,
+			 const char *proc, const char *sys, struct placement *place)
+{
+	json_t *rank;
+	int far = -1;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank)
+		if (far < 1 && !strcmp(member_text(rank, "state", ""), "live") &&
+		    json_equal(json_object_get(rank, "pid"), json_object_get(process, "pid"))) {
+			int one = rank_place(rank, pid, proc, sys, place);
+
+			far = one > far ? one : far;
+		}
+	return far;
+}
+
+void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t *processes,
+			 const json_t *ranks, const char *proc, const char *sys)
 {
 	struct placement place = { .nic = false }, first = place;
 	size_t apart = 0, known = 0, i;
 	char text[512], more[64] = "";
-	json_t *rank, *worst = NULL;
 	struct phrase phrase;
+	long long worst = 0;
+	json_t *process;
 
-	json_array_foreach(json_object_get(answer, "ranks"), i, rank) {
-		int far = strcmp(member_text(rank, "state", ""), "live") ? -1 :
-			  rank_place(rank, proc, sys, &place);
+	json_array_foreach((json_t *)processes, i, process) {
+		long long pid = strcmp(member_text(process, "state", ""), "live") ? 0 :
+				doctor_own_pid(jobs, process);
+		int far = pid ? process_place(process, ranks, pid, proc, sys, &place) : -1;
 
 		known += far >= 0;
 		if (far > 0 && !apart++) {
-			worst = rank;
+			worst = pid;
 			first = place;
 		}
 	}
 	if (!apart && known)
 		doctor_say(doctor, "placement", DOCTOR_OK, NULL,
-			   "all %zu ranks may run on CPUs near their GPUs", known);
+			   "all %zu processes may run on CPUs near their GPUs", known);
 	if (!apart)
 		return;
 	phrase_start(&phrase, text, sizeof(text));
 	placement_say(&phrase, &first);
 	if (apart > 1)
-		snprintf(more, sizeof(more), "; %zu more of %zu ranks are as far", apart - 1,
+		snprintf(more, sizeof(more), "; %zu of %zu processes are so far from theirs", apart,
 			 known);
 	doctor_say(doctor, "placement", DOCTOR_WARNING,
 		   "bind each process to the node of its GPU: srun --cpu-bind and "
 		   "--gpu-bind=closest, numactl, or the Topology Manager of Kubernetes",
-		   "process %lld %s%s",
-		   (long long)json_integer_value(json_object_get(worst, "pid")), text, more);
+		   "process %lld %s%s", worst, text, more);
 }
 
 void doctor_place(struct doctor *doctor)
 {
 	uint64_t nodes = numa_all(NUMA_SYS);
-	json_t *answer = NULL;
+	json_t *processes = NULL, *ranks = NULL, *jobs;
 
 	if (!doctor->status || !(nodes & (nodes - 1)) ||
-	    client_get(doctor->cli->client, "/v1/ranks?fields=pid,pci_bus_id,state", &answer))
+	    client_get(doctor->cli->client, "/v1/processes?fields=pid,segment,state", &processes))
 		return;
-	doctor_judge_places(doctor, answer, "/proc", NUMA_SYS);
-	json_decref(answer);
+	if (!client_get(doctor->cli->client, "/v1/ranks?fields=pid,pci_bus_id,state", &ranks)) {
+		jobs = doctor_scan("/proc", doctor_shm_dir(), NULL);
+		doctor_judge_places(doctor, jobs, json_object_get(processes, "processes"),
+				    json_object_get(ranks, "ranks"), "/proc", NUMA_SYS);
+		json_decref(jobs);
+	}
+	json_decref(ranks);
+	json_decref(processes);
 }
