@@ -116,7 +116,8 @@ bool resources_say_node(struct phrase *text, const struct resources *r, double c
 		return false;
 	phrase_add(text, "%sprocesses of this node waited ", begin);
 	if (memory)
-		phrase_add(text, "for memory for %.0f %% of the time", 100 * r->node_memory_stalled);
+		phrase_add(text, "for memory for %.0f %% of the time",
+			   100 * r->node_memory_stalled);
 	if (io)
 		phrase_add(text, "%sfor disks for %.0f %%%s", memory ? ", " : "",
 			   100 * r->node_io_stalled, memory ? "" : " of the time");

@@ -41,8 +41,8 @@ void resources_free(struct resources_watch *w);
 void resources_look(struct resources_watch *w, pid_t tid, uint64_t now_ns, uint32_t *looks);
 
 /*
- * False: it was not looked at of late, or once only.  The texts are those of `w`.  `tid` and
- * `pci_bus_id`: the thread whose faults and place are told, and the GPU that it uses; "": not known.
+ * False: it was not looked at of late, or once only.  The texts are those of `w`.  `tid`: whose
+ * faults and place are told; `pci_bus_id`: the GPU that it is to be near, "": not known.
  */
 bool resources_tell(struct resources_watch *w, pid_t tid, const char *pci_bus_id, uint64_t now_ns,
 		    struct resources *out);
