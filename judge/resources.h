@@ -34,7 +34,7 @@ struct resources {
 	const char *cpu_cgroup;		/* the group with a limit of CPU time that took most, ... */
 	double cpu_limit;		/* ... in CPUs; NULL: there is none */
 	double throttled_periods;	/* part of the limit's periods in which it was used up */
-	double throttled;		/* part of the time for which it kept them waiting at most */
+	double throttled;		/* part of the time that its CPUs lost at most */
 	const char *memory_cgroup;	/* the group nearest to its limit of memory; NULL: none */
 	uint64_t memory_bytes, memory_limit_bytes;
 	uint64_t limit_hits;		/* allocations that met that limit; UNKNOWN_U64 */
