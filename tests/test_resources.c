@@ -336,8 +336,10 @@ START_TEST(kills_before_the_last_four_counts_do_not_count)
 	ck_kills("/cgroup/app", false, 0);
 	fx_put_file("cgroup/app/memory.events", "oom_kill 5\n");
 	resources_count_kills(watch, false);	/* no process of the node was killed: not read */
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 4; i++) {
+		ck_kills("/cgroup/app", false, 2);
 		resources_count_kills(watch, true);
+	}
 	ck_kills("/cgroup/app", false, 0);
 	resources_count_kills(NULL, true);
 }
