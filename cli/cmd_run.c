@@ -54,7 +54,7 @@ static void variable_offer(const char *name, const char *value)
 static bool plugin_is_ours(const char *given)
 {
 	return !*given || !strcmp(given, "insp") || !strcmp(given, "insp-chain") ||
-	       strstr(given, "libnccl-profiler-insp");
+	       beside_names_plugin(given);
 }
 
 static void run_choose_plugin(void)

@@ -75,7 +75,8 @@ START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
 {
 	json_t *jobs, *job;
 
-	PUT(100, "maps", "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n");
+	PUT(100, "maps", "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n"
+			 "7f04-7f05 r-xp 0 08:01 3 /opt/lib/libnccl-profiler-inspector.so\n");
 	PUT(200, "maps", NCCL_MAP PLUGIN_MAP);
 	PUT(200, "environ", "HOME=/\0NOT_NCCL_PROFILER_PLUGIN=x\0NCCL_PROFILER_PLUGIN=insp\0");
 	PUT(200, "comm", "python\n");

@@ -508,6 +508,7 @@ START_TEST(a_level_is_wished_only_after_a_yes)
 	fx_press(KEYS_ESCAPE);
 	ck_assert_ptr_null(fx.place.wish.due);
 	fx_ask_for_a_level();
+	fx_press(KEYS_NONE);	/* a size is no answer */
 	fx_press('y');
 	ck_assert_ptr_nonnull(fx.place.wish.due);
 	ck_assert_int_eq(json_integer_value(json_object_get(fx_due(0), "pid")), 4000);

@@ -156,7 +156,25 @@ static void fx_two_jobs(void)
 	}
 }
 
-START_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed)
+/* The first rows say which screen leads: jobs that come or go later do not change it. */
+START_TEST(the_jobs_lead_where_there_are_several_at_first)
+{
+	place_lead(&fx.place, &fx.view);	/* no answer yet */
+	ck_assert(!fx.place.settled);
+	fx_press(KEYS_NONE);			/* a size */
+	fx_two_jobs();
+	fx_build();
+	place_lead(&fx.place, &fx.view);
+	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
+	json_array_clear(json_object_get(fx.view.built.ranks, "ranks"));
+	fx.answers.ranks = json_deep_copy(fx.view.built.ranks);
+	fx_build();
+	place_lead(&fx.place, &fx.view);
+	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
+}
+END_TEST
+
+START_TEST(the_ranks_lead_where_there_is_one_job_at_first)
 {
 	fx_build();
 	place_lead(&fx.place, &fx.view);
@@ -165,7 +183,8 @@ START_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed)
 	fx_two_jobs();
 	fx_build();
 	place_lead(&fx.place, &fx.view);
-	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
+	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
+	fx_press('6');
 	fx_show(80, 24);
 	ck_assert(fx_shows("6 Jobs 2"));
 	ck_assert(fx_shows(">4711"));
@@ -543,7 +562,8 @@ int main(void)
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
 		FX_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s),
-		FX_TEST(the_jobs_lead_where_there_are_several_until_a_key_is_pressed),
+		FX_TEST(the_jobs_lead_where_there_are_several_at_first),
+		FX_TEST(the_ranks_lead_where_there_is_one_job_at_first),
 		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3),
 		FX_TEST(the_head_tells_the_step_of_the_job_that_one_is_in),
 		FX_LOOP(what_differs_by_less_than_a_second_stays_where_it_is, 0, 2),

@@ -25,3 +25,9 @@ bool beside_find(const char *name, const char *dir, char *path, size_t size)
 	}
 	return false;
 }
+
+bool beside_names_plugin(const char *text)
+{
+	return strstr(text, "libnccl-profiler-insp.so") ||
+	       strstr(text, "libnccl-profiler-insp-chain.so");
+}

@@ -11,4 +11,7 @@
  */
 bool beside_find(const char *name, const char *dir, char *path, size_t size);
 
+/* Is the plugin, or the chain, in the text by the name of its file?  NVIDIA's has one like it. */
+bool beside_names_plugin(const char *text);
+
 #endif

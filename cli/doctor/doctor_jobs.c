@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/base/member.h"
+#include "cli/common/beside.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/variables.h"
 #include "nci/control.h"
@@ -43,7 +44,7 @@ static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *
 
 	*nccl = *plugin = false;
 	while (in && getline(&line, &room, in) > 0) {
-		*plugin = *plugin || strstr(line, "/libnccl-profiler-insp");
+		*plugin = *plugin || beside_names_plugin(line);
 		*nccl = *nccl || strstr(line, "/libnccl.so");
 	}
 	free(line);

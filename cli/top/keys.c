@@ -342,9 +342,9 @@ void keys_press(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = key_row_of(key);
 
-	if (!key)
+	if (!key || key == KEYS_NONE)
 		return;
-	place->touched = true;
+	place->settled = true;
 	if (key >= KEYS_WHEEL_UP) {
 		mouse_press(place, view, key);
 		return;

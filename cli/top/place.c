@@ -164,8 +164,12 @@ void place_screen(struct place *place, int screen)
 
 void place_lead(struct place *place, const struct view *view)
 {
-	if (!place->touched)
-		place->screen = json_array_size(view->rows[VIEW_JOBS]) > 1 ? VIEW_JOBS : VIEW_RANKS;
+	size_t jobs = json_array_size(view->rows[VIEW_JOBS]);
+
+	if (place->settled || !jobs)
+		return;
+	place->screen = jobs > 1 ? VIEW_JOBS : VIEW_RANKS;
+	place->settled = true;
 }
 
 void place_move(struct place *place, int step)

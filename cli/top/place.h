@@ -46,7 +46,7 @@ struct place {
 	char pick[PLACE_PICKS][PLACE_TEXT];
 	char filter[PLACE_TEXT];
 	char search[PLACE_TEXT];
-	bool touched;	/* a key was pressed */
+	bool settled;	/* a key was pressed, or the first rows have said which screen leads */
 	bool mouse;	/* the terminal sends clicks, instead of marking text for copying */
 	bool tree;
 	bool follow;	/* the cursor stays with its row, not with its line */
@@ -90,7 +90,7 @@ void place_leave(struct place *place);
 
 void place_screen(struct place *place, int screen);
 
-/* Until the first key, the jobs lead where there are several, else the ranks. */
+/* The first rows say, once: jobs lead where there are several, else ranks; not after a key. */
 void place_lead(struct place *place, const struct view *view);
 
 /* The cursor up or down, as far as there are rows. */

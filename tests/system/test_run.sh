@@ -157,4 +157,8 @@ twice() { for i in 0 1; do OMPI_COMM_WORLD_LOCAL_RANK=$i run true; done 2>&1 | g
 check "of a launcher's processes one tells" twice
 check "another profiler plugin is left in its place, and it is said" \
 	bash -c "NCCL_PROFILER_PLUGIN=other '$B/ncclinsp' run env 2>&1 | grep -q 'names another plugin.*other'"
+told_of() { NCCL_PROFILER_PLUGIN=$1 run -q true 2>&1 | grep -c 'names another plugin'; }
+check "NVIDIA's inspector is another" eval '[ "$(told_of /opt/lib/libnccl-profiler-inspector.so)" = 1 ]'
+check "our plugin and the chain are not" \
+	eval '[ "$(told_of /opt/lib/libnccl-profiler-insp.so)$(told_of libnccl-profiler-insp-chain.so)" = 00 ]'
 done_testing
