@@ -119,6 +119,9 @@ START_TEST(pause_help_and_quit_answer_their_keys)
 	ck_assert(fx_shows("[paused]"));
 	fx_press('h');
 	fx_press('q');
+	ck_assert(!fx.place.help);
+	ck_assert(!fx.place.quit);	/* that was of the help, as of menus */
+	fx_press('q');
 	ck_assert(fx.place.quit);
 }
 END_TEST
@@ -344,6 +347,10 @@ START_TEST(the_filter_knows_the_fields_of_the_table)
 	fx_press(KEYS_ENTER);
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2);
+	fx_press(KEYS_FILTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("now: rank>=6 (Enter: all rows)"));
+	fx_press(KEYS_ESCAPE);
 	fx_press('5');
 	fx_show(120, 40);
 	ck_assert(fx_shows("[filter rank>=6]  ! "));
@@ -372,6 +379,10 @@ START_TEST(searching_moves_the_cursor_on)
 	fx_press('N');
 	fx_press('N');
 	ck_assert_int_eq(fx_step()->cursor, 3);
+	fx_press('/');
+	fx_press(KEYS_ENTER);	/* nothing new: the last one stays */
+	fx_press('n');
+	ck_assert_int_eq(fx_step()->cursor, 4);
 }
 END_TEST
 
@@ -525,6 +536,8 @@ START_TEST(a_question_says_whom_it_concerns_and_what_it_costs)
 	fx_show(80, 24);
 	ck_assert(fx_shows("concerns      1 of 8 processes here, of job 4711"));
 	ck_assert(fx_shows("costs         at most the budget for timing kernels"));
+	ck_assert(fx_shows("sampling is all"));
+	ck_assert(!fx_shows("come on top"));
 	ck_assert(fx_shows("ends          when somebody changes it again"));
 	fx_press('n');
 	fx_press('L');

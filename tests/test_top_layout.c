@@ -111,7 +111,7 @@ START_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
 	for (size_t i = 0; i < FX_RANKS; i++)
 		fx_put_step(json_array_get(fx_ranks(), i), 0.34 + 0.01 * (double)(i % 2));
 	fx_build();
-	ck_assert(fx_shows("communicators 1  step 1.2s  NCCL 34.5%  exposed wait -"));
+	ck_assert(fx_shows("processes 8  step 1.2s  NCCL 34.5%  exposed wait -  communicators 1"));
 }
 END_TEST
 
@@ -220,6 +220,49 @@ START_TEST(eighty_columns_tell_the_job_where_there_are_several)
 		fx_show(80, 24);
 		ck_assert_int_eq(fx_shows(headers[i]), _i != 1);
 	}
+}
+END_TEST
+
+static bool fx_shows_at(int columns, const char *text)
+{
+	fx_show(columns, 24);
+	return fx_shows(text);
+}
+
+/* Long names give way before figures do, and have what these leave. */
+START_TEST(eighty_columns_tell_who_waits_where_names_of_jobs_are_long)
+{
+	fx_two_jobs();
+	for (size_t i = 0; i < 4; i++)
+		json_object_set_new(json_array_get(fx_ranks(), i), "job",
+				    json_string("pretrain-70b-seed1"));
+	fx_build();
+	fx.place.screen = VIEW_RANKS;
+	ck_assert(fx_shows_at(80, "WAIT(%)"));
+	ck_assert(fx_shows("  pretrai"));
+	ck_assert(fx_shows_at(200, "  pretrain-70b-se~  "));
+}
+END_TEST
+
+START_TEST(a_line_of_screens_too_long_for_numbers_has_their_names)
+{
+	fx_build();
+	ck_assert(fx_shows_at(80, "6 Jobs 1"));
+	ck_assert(fx_shows_at(72, "5 Findings  6 Jobs"));
+	ck_assert(!fx_shows("1 Ranks 8"));
+}
+END_TEST
+
+/* The rest of one job's step is on no other screen. */
+START_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key)
+{
+	for (size_t i = 0; i < FX_RANKS; i++)
+		fx_put_step(json_array_get(fx_ranks(), i), 0.5);
+	fx.answers.findings = fx_make_findings();
+	fx_build();
+	ck_assert(fx_shows_at(60, "processes 8  step 1.2s  NCCL 50.0%  exposed wait -"));
+	ck_assert(!fx_shows("communicators"));
+	ck_assert(!fx_shows_at(40, "(key 6)"));
 }
 END_TEST
 
@@ -565,6 +608,9 @@ int main(void)
 		FX_TEST(the_jobs_lead_where_there_are_several_at_first),
 		FX_TEST(the_ranks_lead_where_there_is_one_job_at_first),
 		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3),
+		FX_TEST(eighty_columns_tell_who_waits_where_names_of_jobs_are_long),
+		FX_TEST(a_line_of_screens_too_long_for_numbers_has_their_names),
+		FX_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key),
 		FX_TEST(the_head_tells_the_step_of_the_job_that_one_is_in),
 		FX_LOOP(what_differs_by_less_than_a_second_stays_where_it_is, 0, 2),
 		FX_TEST(the_head_tells_the_step_of_each_job),

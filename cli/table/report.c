@@ -11,6 +11,8 @@
 
 #define SENTENCE 40	/* columns that leave something of one */
 #define SENTENCE_LEAST 20	/* columns that still tell, where rows would look alike */
+#define NAME_LEAST 8	/* columns that still tell one job or verdict from another */
+#define MAIN_DROP 3	/* columns of this and less are a table's main ones */
 #define GAP 2
 #define FAR_FUTURE (UINT64_C(1) << 62)	/* a now for sorting: ages have the same order then */
 
@@ -219,11 +221,46 @@ static int report_last_text(const struct report *report)
 	return last >= 0 && report_is_text(&report->columns[last]) ? last : -1;
 }
 
+/* A column as wide as the others leave room, from `least` on, up to what it needs whole. */
+static void report_refit(struct report *report, int column, int least, int whole, int limit)
+{
+	int room = report->width[column] + limit - report_total_width(report);
+
+	report->width[column] = room < whole ? room : whole;
+	if (report->width[column] < least)
+		report->width[column] = least;
+}
+
+/* The column of a name by which rows differ that is longer than its beginning; -1: none. */
+static int report_varied(const struct report *report, const uint16_t order[REPORT_COLUMNS])
+{
+	for (size_t i = 0; i < report->count; i++)
+		if (report->columns[i].drop & REPORT_VARIES && order[i] == 1 &&
+		    report->width[i] > NAME_LEAST)
+			return (int)i;
+	return -1;
+}
+
+/*
+ * A long name, and then a word at the end, give way before main columns do; the name gets back
+ * what these leave.
+ */
 static void report_drop_columns(struct report *report, const json_t *rows, int sentence, int limit)
 {
 	uint16_t order[REPORT_COLUMNS];
+	int varied, whole;
 
 	report_put_order(report, rows, order);
+	while (report_total_width(report) > limit &&
+	       report_drop_one(report, order, 2 * MAIN_DROP + 1))
+		continue;
+	varied = report_varied(report, order);
+	whole = varied < 0 ? 0 : report->width[varied];
+	if (varied >= 0)
+		report_refit(report, varied, NAME_LEAST, whole, limit);
+	if (varied >= 0 && sentence >= 0 && report->width[sentence] > NAME_LEAST &&
+	    report->width[sentence] < SENTENCE_LEAST)
+		report_refit(report, sentence, NAME_LEAST, report->width[sentence], limit);
 	while (report_total_width(report) > limit && report_drop_one(report, order, 2))
 		continue;
 	if (report_total_width(report) > limit && sentence >= 0 &&
@@ -231,6 +268,8 @@ static void report_drop_columns(struct report *report, const json_t *rows, int s
 		report->width[sentence] = SENTENCE_LEAST;
 	while (report_total_width(report) > limit && report_drop_one(report, order, 1))
 		continue;
+	if (varied >= 0 && report->width[varied])
+		report_refit(report, varied, NAME_LEAST, whole, limit);
 }
 
 /*
@@ -239,7 +278,7 @@ static void report_drop_columns(struct report *report, const json_t *rows, int s
  */
 void report_fit(struct report *report, const json_t *rows, int limit)
 {
-	int sentence, last, whole, left;
+	int sentence, last, whole;
 
 	for (size_t i = 0; i < report->count; i++)
 		report->width[i] = column_is_shown(&report->columns[i], rows)
@@ -254,9 +293,7 @@ void report_fit(struct report *report, const json_t *rows, int limit)
 	last = report_last_text(report);
 	if (last < 0)
 		return;
-	left = report->width[last] + limit - report_total_width(report);
-	whole = last == sentence ? whole : report->width[last];
-	report->width[last] = left < 1 ? 1 : left < whole ? left : whole;
+	report_refit(report, last, 1, last == sentence ? whole : report->width[last], limit);
 }
 
 int report_column_at(const struct report *report, int x)

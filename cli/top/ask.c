@@ -141,9 +141,11 @@ void ask_text(struct place *place, const struct view *view, int what)
 	if (what == ASK_FILTER)
 		prompt_open(&place->prompt, "Filter (a|b, FIELD OP VALUE)", what, place->filter);
 	else if (what == ASK_SEARCH)
-		prompt_open(&place->prompt, "Search (a|b)", what, "");
+		prompt_open(&place->prompt, "Search (a|b)", what, place->search);
 	else
 		prompt_open(&place->prompt, "Seconds between two looks", what, delay);
+	if (what == ASK_FILTER)
+		place->prompt.enter = " (Enter: all rows)";
 }
 
 /* Goes from the row under the cursor, included when `step` is 0, to the next that shows it. */
@@ -188,7 +190,7 @@ static void ask_take_delay(struct place *place)
 	prompt_close(&place->prompt);
 }
 
-/* The typed text acts at once, so that one sees where it leads. */
+/* The typed text acts at once, so that one sees where it leads.  Without one, a search stays. */
 static void ask_typed(struct place *place, const struct view *view)
 {
 	struct prompt *prompt = &place->prompt;
@@ -196,8 +198,10 @@ static void ask_typed(struct place *place, const struct view *view)
 	if (prompt->what == ASK_FILTER) {
 		snprintf(place->filter, sizeof(place->filter), "%s", prompt->text);
 	} else if (prompt->what == ASK_SEARCH) {
-		snprintf(place->search, sizeof(place->search), "%s", prompt->text);
-		ask_search(place, view, 0);
+		snprintf(place->search, sizeof(place->search), "%s",
+			 prompt->text[0] ? prompt->text : prompt->before);
+		if (prompt->text[0])
+			ask_search(place, view, 0);
 	}
 }
 

@@ -196,7 +196,7 @@ static void head_put_steps(struct line *line, const json_t *jobs, const struct p
 	json_array_foreach((json_t *)jobs, i, job)
 		if (fits && (!only || json_equal(json_object_get(job, "job"), (json_t *)only)))
 			fits = head_put_step(line, job, n > 1);
-	if (!fits)
+	if (!fits && n > 1 && !only)
 		head_put_if_fits(line, LINE_DIM, "...", "(key 6)");
 }
 
@@ -211,8 +211,8 @@ static void head_put_more(struct frame *frame, const struct view *view, const st
 		line_printf(line, LINE_BAD, "  %d died", view->died);
 	if (view->exited)
 		line_printf(line, LINE_DIM, "  %d ended", view->exited);
-	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
 	head_put_steps(line, view->rows[VIEW_JOBS], place);
+	head_put_count(line, "communicators", view->comms);
 	head_put_count(line, "ops/s", view->ops_per_s);
 	head_put_known(line, "ncclinspd", head_status_text(view, "version"));
 	if (json_is_integer(uptime)) {

@@ -241,7 +241,7 @@ static bool key_is_allowed(const struct place *place, const struct key_row *row)
 	return !(row->flags & CHANGES && place->readonly);
 }
 
-/* Keys that move, turn and quit do not leave the help; h goes on to the keys, then back. */
+/* Keys that move and turn do not leave the help; h goes on to the keys, then back. */
 static void help_press(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = key_row_of(key);
@@ -251,8 +251,6 @@ static void help_press(struct place *place, const struct view *view, int key)
 	else if (row && row->act == act_page)
 		place->help_line = keys_clamp(place->help_line + row->argument * place->page, 0,
 					      PLACE_FAR);
-	else if (row && row->argument == FLAG(quit) && row->act == act_toggle)
-		row->act(place, view, row->argument);
 	else if (row && (row->act == act_turn || (row->act == act_help && !place->help_keys)))
 		act_toggle(place, view, FLAG(help_keys));
 	else

@@ -316,20 +316,29 @@ static void layout_put_help(struct frame *frame, const struct view *view, struct
 
 /* ---- around the table ----------------------------------------------------------- */
 
-static void layout_put_tabs(struct frame *frame, const struct view *view, const struct place *place)
+static void tabs_put(struct line *line, const struct view *view, const struct place *place,
+		     bool counts)
 {
-	struct line *line = frame_add(frame);
-
 	for (int i = 0; i < VIEW_SCREENS; i++) {
 		enum line_attr attr = i == place->screen ? LINE_BAR : LINE_DIM;
 
+		line_printf(line, LINE_PLAIN, "%s", i ? "  " : "");
 		line_printf(line, attr, "%d %s", i + 1, view_tables[i].title);
-		if (i == VIEW_INFLIGHT)
+		if (counts && i == VIEW_INFLIGHT)
 			line_printf(line, attr, " %lld", (long long)view->in_flight);
-		else if (view->rows[i])
+		else if (counts && view->rows[i])
 			line_printf(line, attr, " %zu", json_array_size(view->rows[i]));
-		line_put(line, LINE_PLAIN, "  ");
 	}
+}
+
+/* The screens, with the number of their rows where the line has room for all. */
+static void layout_put_tabs(struct frame *frame, const struct view *view, const struct place *place)
+{
+	struct line whole;
+
+	line_start(&whole, LINE_BYTES / 4);
+	tabs_put(&whole, view, place, true);
+	tabs_put(frame_add(frame), view, place, whole.columns <= frame->columns);
 }
 
 static void layout_put_filter(struct line *line, const struct place *place)

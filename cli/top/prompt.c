@@ -9,6 +9,7 @@ void prompt_open(struct prompt *prompt, const char *label, int what, const char 
 {
 	prompt->label = label;
 	prompt->what = what;
+	prompt->enter = "";
 	snprintf(prompt->before, sizeof(prompt->before), "%s", before);
 	prompt_erase_all(prompt);
 }
@@ -67,7 +68,7 @@ void prompt_put(struct line *line, const struct prompt *prompt)
 	line_put(line, LINE_PLAIN, prompt->text);
 	line_put(line, LINE_CURSOR, " ");
 	if (prompt->before[0] && !prompt->text[0])
-		line_printf(line, LINE_DIM, "  now: %s", prompt->before);
+		line_printf(line, LINE_DIM, "  now: %s%s", prompt->before, prompt->enter);
 	if (prompt->error[0])
 		line_printf(line, LINE_BAD, "  ! %s", prompt->error);
 }

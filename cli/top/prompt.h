@@ -13,6 +13,7 @@ struct prompt {
 	int what;		/* the text's purpose */
 	char text[PROMPT_TEXT];
 	char before[PROMPT_TEXT];	/* what holds until another text is taken; "": nothing */
+	const char *enter;	/* what Enter does without a text, where that does not hold on */
 	char error[PROMPT_TEXT];	/* why it is not taken; "": it is */
 };
 

@@ -26,7 +26,9 @@ static const struct {
 };
 
 #define SOME_US "NCCL some microseconds per operation: much for a small one, little for a large one"
-#define BUDGET	"at most the budget for timing kernels, by default 0.5 % of the time"
+#define BUDGET	"at most the budget for timing kernels, by default 0.5 % of the time; beyond it where " \
+		"sampling is all"
+#define STEPS	"; callbacks for the network's steps come on top"
 
 enum { LEVEL_TRACE = 4, LEVEL_ALL = 5 };
 
@@ -41,13 +43,14 @@ static const struct {
 	{ "ops", "ops", NULL, 0, "which operations are posted, no times of GPU or network",
 	  "least of all but off" },
 	{ "kernel", "kernel", NULL, 0, "operations, and when their kernels ran", BUDGET },
-	{ "net", "net", NULL, 0, "operations, kernels, and what the network did", BUDGET },
+	{ "net", "net", NULL, 0, "operations, kernels, and what the network did",
+	  BUDGET STEPS },
 	[LEVEL_TRACE] = { "trace, for 10s", "trace", NULL, 10,
 			  "every event and every state, a record each", SOME_US },
 	[LEVEL_ALL] = { "every operation timed, for 60s", NULL, "all", 60,
 			"the kernels of all operations, beyond the budget", SOME_US },
 	{ "default: as the processes began", "default", NULL, 0, "what the processes began with",
-	  BUDGET },
+	  "what that level costs; of net: " BUDGET STEPS },
 };
 
 void wish_deinit(struct top_wish *wish)

@@ -18,7 +18,7 @@ trap 'close_terminal; finish' EXIT
 "${TM[@]}" new-session -d -s keep "exec sleep 1000"
 
 start_answers() {
-	"$B/api-answers" "$SOCK" "$TOP/tests/top/node.answers" &
+	"$B/api-answers" "$SOCK" "${1:-$TOP/tests/top/node.answers}" &
 	ANSWERS_PID=$!
 	started+=("$ANSWERS_PID")
 	wait_until 5 api_answers
@@ -98,6 +98,23 @@ check "in a terminal without UTF-8" golden ranks-ascii-80x24
 open_ranks 20 5
 check "on the smallest screen" golden ranks-20x5
 
+# Three jobs, and names longer than their column: what tells the ranks stays.
+kill "$ANSWERS_PID"
+wait "$ANSWERS_PID" 2>/dev/null
+sed 's/"job":"712"/"job":"pretrain-70b-seed1"/g
+	s/\("pid":400[4-7],[^{}]*\)"job":"711"/\1"job":"eval"/g' "$TOP/tests/top/node.answers" >"$T/long.answers"
+start_answers "$T/long.answers"
+open_top 80 24
+check "of three jobs with long names, the jobs" golden jobs-long-80x24
+sleep 0.2
+press_until "^.RANK" 1
+check "and their ranks, with how long they wait" golden ranks-long-80x24
+press_until "^ *AGE .*EVENT" 4
+check "and what is in flight, of which job" golden inflight-long-80x24
+kill "$ANSWERS_PID"
+wait "$ANSWERS_PID" 2>/dev/null
+start_answers
+
 TOP_TERM=vt100 open_ranks 80 24
 check "in a terminal without colours" golden ranks-80x24
 
@@ -115,9 +132,7 @@ key() {
 
 open_ranks 120 40
 key F1 "^RANK +The rank within" F1
-press q		# of the help, too
-check "q in the help ends it" wait_until 20 test -s "$T/after"
-open_ranks 120 40
+check "q leaves the help alone, as it does menus" press_until "^.RANK " q
 key h "this help" h h
 check "any other key leaves the help" eval 'press x; no_longer_sees "this help"'
 key '?' "this help" '?' Tab
