@@ -22,6 +22,7 @@ static void tail_label(const struct tail *tail, json_t *op)
 
 	label_learn(tail->names, op);
 	label_rows(rows, tail->names);
+	label_put_jobs(rows, tail->query.jobs);
 	json_decref(rows);
 }
 
@@ -62,6 +63,16 @@ static bool tail_on_operation(struct tail *tail, json_t *op, const char *text)
 	return true;
 }
 
+/* A process that comes tells its job before its operations do without one. */
+static void tail_on_remark(struct tail *tail, const char *kind, const json_t *event,
+			   const char *text)
+{
+	if (tail->query.jobs && !strcmp(kind, "process"))
+		label_learn_job(tail->query.jobs, event,
+				json_object_get(json_object_get(event, "job"), "id"));
+	tail_print_remark(tail, kind, event, text);
+}
+
 static int tail_on_line(void *arg, const char *text, size_t len)
 {
 	struct tail *tail = arg;
@@ -72,7 +83,7 @@ static int tail_on_line(void *arg, const char *text, size_t len)
 	if (kind && !strcmp(kind, "collective"))
 		shown = tail_on_operation(tail, event, text);
 	else if (kind)
-		tail_print_remark(tail, kind, event, text);
+		tail_on_remark(tail, kind, event, text);
 	json_decref(event);
 	if (fflush(stdout))
 		return 1;
@@ -106,6 +117,8 @@ static int tail_follow(struct tail *tail)
 	tail_print_header(tail);
 	if (members_asked(cli))
 		r = members_get(cli, &tail->query.members);
+	if (!r)
+		r = listing_jobs(cli, &tail->query.jobs);
 	if (!r)
 		r = client_stream(cli->client, "/v1/stream?kinds=collective,process", tail_on_line,
 				  tail);

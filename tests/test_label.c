@@ -128,6 +128,45 @@ START_TEST(a_communicator_answers_to_name_label_and_id)
 }
 END_TEST
 
+/* Nodes may have the same pid. */
+START_TEST(a_process_has_the_job_of_its_own_node)
+{
+	json_t *ranks = json_pack("[{s:s s:i s:s} {s:s s:i s:s}]",
+				  "host", "n1", "pid", 7, "job", "one",
+				  "host", "n2", "pid", 7, "job", "two");
+	json_t *few = json_pack("[{s:s s:i} {s:s s:i} {s:s s:i}]", "host", "n1", "pid", 7,
+				"host", "n2", "pid", 7, "host", "n3", "pid", 7);
+	json_t *jobs = label_jobs(ranks);
+
+	label_put_jobs(few, jobs);
+	ck_assert_str_eq(json_string_value(json_object_get(json_array_get(few, 0), "job")), "one");
+	ck_assert_str_eq(json_string_value(json_object_get(json_array_get(few, 1), "job")), "two");
+	ck_assert_ptr_null(json_object_get(json_array_get(few, 2), "job"));
+	json_decref(jobs);
+	json_decref(ranks);
+	json_decref(few);
+}
+END_TEST
+
+/* A node's rows do not name it; a pid that comes again may be of no job. */
+START_TEST(a_process_without_a_host_is_of_the_only_node)
+{
+	json_t *rank = json_pack("{s:s s:i}", "host", "n1", "pid", 7);
+	json_t *few = json_pack("[{s:i}]", "pid", 7), *jobs = json_object();
+	json_t *job = json_string("one");
+
+	label_learn_job(jobs, rank, job);
+	label_put_jobs(few, jobs);
+	ck_assert_str_eq(json_string_value(json_object_get(json_array_get(few, 0), "job")), "one");
+	label_learn_job(jobs, rank, NULL);
+	ck_assert_uint_eq(json_object_size(jobs), 0);
+	json_decref(job);
+	json_decref(jobs);
+	json_decref(rank);
+	json_decref(few);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -138,6 +177,8 @@ int main(void)
 		FX_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id),
 		FX_TEST(forty_thousand_communicators_are_learnt_in_a_moment),
 		FX_TEST(a_communicator_answers_to_name_label_and_id),
+		FX_TEST(a_process_has_the_job_of_its_own_node),
+		FX_TEST(a_process_without_a_host_is_of_the_only_node),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

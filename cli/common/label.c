@@ -8,6 +8,7 @@
 
 #include "cli/table/report.h"
 
+#define PROCESS 320	/* bytes of a host's name and a pid */
 #define SUFFIX 4	/* digits of the id: enough for the groups of one job */
 
 static const char *label_name(const json_t *row)
@@ -100,38 +101,56 @@ bool label_matches(const char *wanted, const json_t *row)
 	return label_is(wanted, label_name(row), label_id(row));
 }
 
-static const char *row_pid(const json_t *row, char pid[24])
+/* Its process: pids of several nodes may be the same.  Without a host, that of the only node. */
+static const char *label_process(const json_t *row, const char *host, char key[PROCESS])
 {
-	snprintf(pid, 24, "%lld", (long long)json_integer_value(json_object_get(row, "pid")));
-	return pid;
+	snprintf(key, PROCESS, "%s/%lld", host ? host : "",
+		 (long long)json_integer_value(json_object_get(row, "pid")));
+	return key;
+}
+
+static void jobs_put(json_t *jobs, const char *key, json_t *job)
+{
+	if (json_is_string(job))
+		json_object_set(jobs, key, job);
+	else
+		json_object_del(jobs, key);
+}
+
+void label_learn_job(json_t *jobs, const json_t *row, json_t *job)
+{
+	const char *host = json_string_value(json_object_get(row, "host"));
+	char key[PROCESS];
+
+	if (label_id(row) && json_is_string(job))
+		json_object_set(jobs, label_id(row), job);
+	if (host)
+		jobs_put(jobs, label_process(row, host, key), job);
+	jobs_put(jobs, label_process(row, NULL, key), job);
 }
 
 json_t *label_jobs(const json_t *ranks)
 {
-	json_t *jobs = json_object(), *rank, *job;
-	char pid[24];
+	json_t *jobs = json_object(), *rank;
 	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank) {
-		job = json_object_get(rank, "job");
-		if (!json_is_string(job))
-			continue;
-		if (label_id(rank))
-			json_object_set(jobs, label_id(rank), job);
-		json_object_set(jobs, row_pid(rank, pid), job);
-	}
+	json_array_foreach((json_t *)ranks, i, rank)
+		label_learn_job(jobs, rank, json_object_get(rank, "job"));
 	return jobs;
 }
 
 void label_put_jobs(json_t *rows, const json_t *jobs)
 {
-	char pid[24];
+	char key[PROCESS];
 	json_t *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		json_t *job = json_object_get(jobs, label_id(row) ?: row_pid(row, pid));
+		const char *host = json_string_value(json_object_get(row, "host"));
+		json_t *job = json_object_get(jobs, label_id(row));
 
+		if (!job)
+			job = json_object_get(jobs, label_process(row, host, key));
 		if (job && !json_object_get(row, "job"))
 			json_object_set(row, "job", job);
 	}

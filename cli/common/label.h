@@ -28,8 +28,11 @@ bool label_is(const char *wanted, const char *name, const char *id);
 /* Does a row's? */
 bool label_matches(const char *wanted, const json_t *row);
 
-/* The job of each communicator, by its id, and of each process, by its pid; a new object. */
+/* The job of each communicator, by its id, and of each process, by host and pid; a new object. */
 json_t *label_jobs(const json_t *ranks);
+
+/* Add that of the row's process, and of its communicator; a job that is no text: it has none. */
+void label_learn_job(json_t *jobs, const json_t *row, json_t *job);
 
 /* Set "job" in rows without it, where it is known by their communicator, else their process. */
 void label_put_jobs(json_t *rows, const json_t *jobs);

@@ -104,6 +104,7 @@ bool listing_begin(struct listing_query *query, const struct cli *cli,
 void listing_end(struct listing_query *query)
 {
 	json_decref(query->members);
+	json_decref(query->jobs);
 }
 
 /* ---- filters -------------------------------------------------------------- */
@@ -213,33 +214,43 @@ static bool listing_wants_jobs(const struct cli *cli)
 	return wants;
 }
 
-static void rows_put_jobs(const struct cli *cli, json_t *rows)
+int listing_jobs(const struct cli *cli, json_t **jobs)
 {
-	json_t *root = NULL, *jobs;
+	json_t *root = NULL;
+	int r;
 
-	client_get(cli->client, "/v1/ranks?fields=comm_id,pid,job", &root);
-	jobs = label_jobs(json_object_get(root, "ranks"));
-	label_put_jobs(rows, jobs);
-	json_decref(jobs);
+	*jobs = NULL;
+	if (!listing_wants_jobs(cli))
+		return 0;
+	r = client_get(cli->client, "/v1/ranks?fields=comm_id,pid,host,job", &root);
+	if (!r)
+		*jobs = label_jobs(json_object_get(root, "ranks"));
 	json_decref(root);
+	return r;
+}
+
+/* Its rows say all of communicators and jobs themselves. */
+static bool listing_is_known(const struct listing *listing)
+{
+	return listing->labelled || listing->whole;
 }
 
 /*
  * A name that one communicator of these rows has may be another's as well that is not
  * among them; one that is has perhaps ended, and the daemon does not know it any more.
  */
-static void rows_label(const struct cli *cli, const struct listing *listing, json_t *rows)
+static void rows_label(const struct listing_query *query, const struct listing *listing,
+		       json_t *rows)
 {
-	bool known = listing->labelled || listing->whole;
-	json_t *names = known ? label_names(NULL) : listing_comms(cli), *row;
+	bool known = listing_is_known(listing);
+	json_t *names = known ? label_names(NULL) : listing_comms(query->cli), *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row)
 		label_learn(names, row);
 	label_rows(rows, names);
 	json_decref(names);
-	if (listing_wants_jobs(cli))
-		rows_put_jobs(cli, rows);
+	label_put_jobs(rows, query->jobs);
 }
 
 /* ---- rows ----------------------------------------------------------------- */
@@ -295,7 +306,7 @@ static json_t *query_select_rows(const struct listing_query *query, const struct
 	size_t i;
 
 	if (is_for_people(query->cli) || listing_changes(query->cli))
-		rows_label(query->cli, listing, rows);
+		rows_label(query, listing, rows);
 	json_array_foreach(rows, i, row)
 		if (listing_wants(query, row))
 			json_array_append(wanted, row);
@@ -466,15 +477,16 @@ static int listing_fetch_rows(struct cli *cli, const struct listing *listing, co
 static int query_fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
 		       const char *target, json_t **root)
 {
-	json_decref(query->members);
-	query->members = NULL;
-	if (!listing->whole &&
-	    (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY))) {
-		int r = members_get(cli, &query->members);
+	int r = 0;
 
-		if (r)
-			return r;
-	}
+	listing_end(query);
+	query->members = query->jobs = NULL;
+	if (!listing->whole && (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY)))
+		r = members_get(cli, &query->members);
+	if (!r && !listing_is_known(listing))
+		r = listing_jobs(cli, &query->jobs);
+	if (r)
+		return r;
 	return listing->fetch ? listing->fetch(cli, listing->arg, root)
 			      : listing_fetch_rows(cli, listing, target, root);
 }

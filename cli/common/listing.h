@@ -63,6 +63,7 @@ struct listing_query {
 	bool ascending;
 	int lines;		/* lines of a table since its header */
 	json_t *members;	/* ranks and their processes, when asked for; or NULL */
+	json_t *jobs;		/* as label_jobs(), when options name a job; or NULL */
 };
 
 /* Ask, filter, print, and again with -w.  Returns an exit code. */
@@ -95,6 +96,9 @@ void listing_put(const struct listing_query *query, const struct report *report,
  * daemon does not tell.
  */
 json_t *listing_comms(const struct cli *cli);
+
+/* The jobs that there are, as label_jobs(), or NULL where no option names one.  As client_get(). */
+int listing_jobs(const struct cli *cli, json_t **jobs);
 
 /* Copies of rows, dressed (NULL: as they are); a new array. */
 json_t *listing_dressed(const json_t *rows, listing_dress *dress);

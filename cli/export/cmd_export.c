@@ -164,6 +164,7 @@ static void export_take_operation(struct export *e, json_t *op)
 
 	label_learn(e->names, op);
 	label_rows(rows, e->names);
+	label_put_jobs(rows, e->query.jobs);
 	json_decref(rows);
 	if (!listing_wants(&e->query, op))
 		return;
@@ -274,6 +275,8 @@ static int export_follow(struct export *e)
 
 	if (!r && members_asked(cli))
 		r = members_get(cli, &e->query.members);
+	if (!r)
+		r = listing_jobs(cli, &e->query.jobs);
 	if (r)
 		return cli_fail(cli, r);
 	code = directory_prepare(cli->inspector_dir);

@@ -2,6 +2,7 @@
 /* Answers of the daemon made into what is shown; what asks for them is view_fetch.c. */
 #include "cli/view/view.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,7 @@ static void ranks_settle(json_t *ranks)
 		double badness = json_number_value(json_object_get(rank, "badness"));
 
 		if (!json_is_true(json_object_get(rank, "stalled")))
-			badness = (double)(int)(badness * 20) / 20;
+			badness = floor(badness * 20) / 20;
 		json_object_set_new(rank, "order", json_real(badness));
 	}
 	rows_sort_by_name(ranks);
