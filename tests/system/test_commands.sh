@@ -83,6 +83,9 @@ check "what was posted before and after is told apart" wait_until 30 both
 check "it is a filter" eval 'ends 0 "$I" ops -f phase=eval -o jsonl && [ "$(jq -r .phase "$T/out" | sort -u)" = eval ]'
 check "tail tells it of each operation" \
 	eval '[ "$(timeout 60 "$I" tail -n 9 -f phase=eval -o jsonl | jq -r .phase | sort -u)" = eval ]'
+check "tail knows its job" \
+	eval '[ "$(timeout 60 "$I" tail -n 9 -o jsonl --fields job | jq -r .job | sort -u)" = 4711 ] &&
+	      [ "$(timeout 60 "$I" tail -n 9 -f job=4711 -o jsonl | wc -l)" = 9 ]'
 check "a process is marked by its pid, and a communicator by its name" \
 	eval 'pid=$("$I" ps -o csv --no-header --fields pid | head -1); ends 0 "$I" mark "$pid" one && [ "$(phases)" = "eval one " ] &&
 	      ends 0 "$I" mark --comm dp train && [ "$(phases)" = "train " ] &&
@@ -125,4 +128,17 @@ started+=("$!")
 other() { api_is processes '[.processes[] | select(.state == "live" and .job.id == "4712" and .phase == null)] | length == 4'; }
 check "another job's are not" wait_until 30 other
 check "a dash ends it" eval '"$I" mark -j 4711 - && api_is phase ".marks == []"'
+timeout 60 "$I" tail -n 1 -f job=4713 -o jsonl --fields job,pid >"$T/tail.job" 2>"$T/err" &
+TAIL_PID=$!
+sleep 0.5
+sed 's/^loop forever/loop 300/' "$T/job.scn" >"$T/later.scn"
+SLURM_JOB_ID=4713 sim "$T/later.scn" >"$T/later.log" 2>&1
+check "and that of processes that come later" eval 'wait "$TAIL_PID" && grep -q "\"job\":\"4713\"" "$T/tail.job"'
+printf '/v1/processes\n{"processes":[{"pid":7}]}\n/v1/comms\n{"comms":[]}\n' >"$T/no.answers"
+"$B/api-answers" "$T/no.sock" "$T/no.answers" &
+started+=("$!")
+wait_until 5 test -S "$T/no.sock"
+unknown() { NCCLINSP_SOCKET=$T/no.sock "$I" ps "$@" >"$T/out" 2>"$T/err"; }
+check "jobs that the daemon does not tell are an error, not a dash" \
+	eval 'unknown -o csv && ! unknown -o csv --fields pid,command -f job=1 && grep -q . "$T/err" && [ ! -s "$T/out" ]'
 done_testing
