@@ -120,7 +120,7 @@ int screen_open(const struct line_style *style)
 	noecho();
 	nonl();
 	keypad(stdscr, TRUE);
-	set_escdelay(25);
+	set_escdelay(100);	/* a sequence of a click may come in pieces */
 	curs_set(0);
 	screen_make_attrs(style->color);
 	return 0;
