@@ -26,8 +26,8 @@ static const struct {
 };
 
 #define SOME_US "NCCL some microseconds per operation: much for a small one, little for a large one"
-#define BUDGET	"at most the budget for timing kernels, by default 0.5 % of the time; beyond it where " \
-		"sampling is all"
+#define BUDGET	"at most the budget for timing kernels, by default 0.5 % of the time; beyond it " \
+		"where sampling is all"
 #define STEPS	"; callbacks for the network's steps come on top"
 
 enum { LEVEL_TRACE = 4, LEVEL_ALL = 5 };
