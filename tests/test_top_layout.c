@@ -230,7 +230,7 @@ static bool fx_shows_at(int columns, const char *text)
 }
 
 /* Long names give way before figures do, and have what these leave. */
-START_TEST(eighty_columns_tell_who_waits_where_names_of_jobs_are_long)
+START_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long)
 {
 	fx_two_jobs();
 	for (size_t i = 0; i < 4; i++)
@@ -238,7 +238,7 @@ START_TEST(eighty_columns_tell_who_waits_where_names_of_jobs_are_long)
 				    json_string("pretrain-70b-seed1"));
 	fx_build();
 	fx.place.screen = VIEW_RANKS;
-	ck_assert(fx_shows_at(80, "WAIT(%)"));
+	ck_assert(fx_shows_at(84, "WAIT(%)  BLAME(%)"));
 	ck_assert(fx_shows("  pretrai"));
 	ck_assert(fx_shows_at(200, "  pretrain-70b-se~  "));
 }
@@ -608,7 +608,7 @@ int main(void)
 		FX_TEST(the_jobs_lead_where_there_are_several_at_first),
 		FX_TEST(the_ranks_lead_where_there_is_one_job_at_first),
 		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3),
-		FX_TEST(eighty_columns_tell_who_waits_where_names_of_jobs_are_long),
+		FX_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long),
 		FX_TEST(a_line_of_screens_too_long_for_numbers_has_their_names),
 		FX_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key),
 		FX_TEST(the_head_tells_the_step_of_the_job_that_one_is_in),
