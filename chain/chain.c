@@ -67,7 +67,7 @@ static const struct {
 #define FIRST_WIDE_TYPE	5
 
 /* One version of the interface, and so mostly the process's one NCCL. */
-static struct side {
+static struct chain_side {
 	const struct chain_table *table[PLUGINS];	/* NULL: takes no part */
 	int *_Atomic nccl_mask;		/* NULL: no communicator is open */
 	_Atomic int mask[PLUGINS];
@@ -174,7 +174,7 @@ static void chain_open(nccl_logger_fn *logger)
 	}
 }
 
-static void side_open(struct side *side, int version, int *mask, nccl_logger_fn *logger)
+static void side_open(struct chain_side *side, int version, int *mask, nccl_logger_fn *logger)
 {
 	char symbol[32], text[PATH_MAX];
 
@@ -196,7 +196,7 @@ static void side_open(struct side *side, int version, int *mask, nccl_logger_fn 
 /* ---- masks -------------------------------------------------------------------- */
 
 /* NCCL's is both plugins' together, whatever another thread changes meanwhile. */
-static void side_update_mask(struct side *side)
+static void side_update_mask(struct chain_side *side)
 {
 	int *mask = atomic_load_explicit(&side->nccl_mask, memory_order_acquire);
 	int seen, both;
@@ -212,7 +212,7 @@ static void side_update_mask(struct side *side)
 }
 
 /* The events that NCCL would start for the other, if that were alone. */
-static uint32_t side_wanted(struct side *side, int version)
+static uint32_t side_wanted(struct chain_side *side, int version)
 {
 	uint32_t mask = (uint32_t)atomic_load_explicit(&side->mask[OTHERS], memory_order_relaxed);
 	uint64_t wanted = atomic_load_explicit(&side->wanted, memory_order_relaxed);
@@ -230,7 +230,7 @@ static uint32_t side_wanted(struct side *side, int version)
 
 /* A communicator that both are about to be told of. */
 struct opening {
-	struct side *side;
+	struct chain_side *side;
 	const void *table[PLUGINS];
 	void *context[PLUGINS];
 	int *mask[PLUGINS];
@@ -256,7 +256,7 @@ static uint64_t chain_unique(void)
 static void opening_begin(struct opening *o, int version, const void *caller, int *mask,
 			  nccl_logger_fn *logger)
 {
-	struct side *side = &sides[version];
+	struct chain_side *side = &sides[version];
 
 	*o = (struct opening){ .side = side, .mask = { mask } };
 	caller_of_init = caller;
@@ -350,7 +350,7 @@ INIT_FROM_V5(6)
 INIT_FROM_V5(7)
 
 /* A communicator has gone, and with the last one maybe its NCCL. */
-static void side_close(struct side *side, bool listed)
+static void side_close(struct chain_side *side, bool listed)
 {
 	uint64_t forgotten = 0;
 	char text[256];
@@ -373,7 +373,7 @@ static void side_close(struct side *side, bool listed)
 
 static int chain_finalize(int version, void *context)
 {
-	struct side *side = &sides[version];
+	struct chain_side *side = &sides[version];
 	struct handle_pair pair;
 	bool listed = handles_find(&comms, number_of(context), &pair);
 
@@ -413,7 +413,7 @@ static void copy_put_handle(int plugin, unsigned char *copy, size_t at)
 }
 
 /* The event that the descriptor starts, with handles of that plugin; NULL: it refused. */
-static void *plugin_start(const struct side *side, int plugin, int version, void *context,
+static void *plugin_start(const struct chain_side *side, int plugin, int version, void *context,
 			  uint64_t type, const void *descr)
 {
 	_Alignas(8) unsigned char copy[sizeof(struct nccl_descr_v7)];
@@ -436,7 +436,7 @@ static bool is_leaf(uint64_t type)
 
 static int chain_start(int version, void *context, void **handle, const void *descr)
 {
-	struct side *side = &sides[version];
+	struct chain_side *side = &sides[version];
 	struct handle_pair comm, pair = { 0 };
 	uint64_t type, key;
 	bool known;
@@ -461,7 +461,7 @@ static int chain_start(int version, void *context, void **handle, const void *de
 
 static int chain_stop(int version, void *handle)
 {
-	struct side *side = &sides[version];
+	struct chain_side *side = &sides[version];
 	void *ours = handle_of_plugin(OURS, handle);
 	struct handle_pair pair;
 
@@ -477,7 +477,7 @@ static int chain_stop(int version, void *handle)
 
 static int chain_state(int version, void *handle, int state, void *args)
 {
-	struct side *side = &sides[version];
+	struct chain_side *side = &sides[version];
 	void *ours = handle_of_plugin(OURS, handle);
 	struct handle_pair pair;
 

@@ -111,7 +111,7 @@ static void job_find_pids(const char *job, struct process *scratch, char *pids, 
 
 /* ---- the probe ------------------------------------------------------------------------- */
 
-struct attach {
+struct attach_run {
 	struct cli *cli;
 	struct process *scratch;
 	char pids[PIDS_BYTES];
@@ -182,7 +182,7 @@ static int probe_wait(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == NO_RIGHT ? CLI_NO_RIGHT : CLI_FAILED;
 }
 
-static int attach_count(struct attach *a)
+static int attach_count(struct attach_run *a)
 {
 	uint64_t seconds = a->cli->for_ns ? (a->cli->for_ns + 999999999) / 1000000000 : FOR_S;
 	CLEANUP(cleanup_freep) char *text = NULL;
@@ -231,7 +231,7 @@ static json_t *json_text(const char *text)
 }
 
 /* The rank in the job of a row's process, or null. */
-static json_t *attach_world_rank(const struct attach *a, const json_t *row)
+static json_t *attach_world_rank(const struct attach_run *a, const json_t *row)
 {
 	json_t *rank;
 	char key[TEXT_MAX];
@@ -243,7 +243,7 @@ static json_t *attach_world_rank(const struct attach *a, const json_t *row)
 }
 
 /* A row of the probe's as the table has it; NCCL calls some datatypes by no name we know. */
-static void row_dress(const struct attach *a, json_t *row)
+static void row_dress(const struct attach_run *a, json_t *row)
 {
 	const char *func = member_text(row, "func", ""), *type = datatype_name(row);
 	uint64_t bytes = ops_size(ops_facts(func), member_number(row, "count", UNKNOWN_U64),
@@ -287,7 +287,7 @@ static void row_join(json_t *to, const json_t *row)
 }
 
 /* A communicator without an id is its process's alone. */
-static json_t *attach_rows(const struct attach *a, double seconds)
+static json_t *attach_rows(const struct attach_run *a, double seconds)
 {
 	json_t *rows = json_array(), *row, *same;
 	size_t i;
@@ -308,7 +308,7 @@ static json_t *attach_rows(const struct attach *a, double seconds)
 	return rows;
 }
 
-static json_t *attach_processes(const struct attach *a)
+static json_t *attach_processes(const struct attach_run *a)
 {
 	json_t *list = json_incref(json_object_get(a->counted, "processes")), *process;
 	size_t i;
@@ -346,7 +346,7 @@ static void rank_read(struct lineup_rank *rank, const json_t *comm)
 }
 
 /* The sentence; numbers are as the first of `comms` counts. */
-static json_t *lack_say(const struct attach *a, const json_t *comm, const json_t *first,
+static json_t *lack_say(const struct attach_run *a, const json_t *comm, const json_t *first,
 			const json_t *call, const struct lineup_lack *lack, const char *by)
 {
 	json_t *world = attach_world_rank(a, comm);
@@ -386,7 +386,7 @@ static json_t *lack_say(const struct attach *a, const json_t *comm, const json_t
 }
 
 /* `comms` are those of one id; the one with the most calls, which numbers them, comes first. */
-static void comms_judge(const struct attach *a, const json_t *comms, json_t *behind)
+static void comms_judge(const struct attach_run *a, const json_t *comms, json_t *behind)
 {
 	static const char *const bys[] = { [LINEUP_CALLS] = "calls", [LINEUP_TIME] = "time" };
 	uint32_t n = (uint32_t)json_array_size(comms);
@@ -409,7 +409,7 @@ static void comms_judge(const struct attach *a, const json_t *comms, json_t *beh
 	}
 }
 
-static json_t *attach_behind(const struct attach *a)
+static json_t *attach_behind(const struct attach_run *a)
 {
 	json_t *all = json_object_get(a->counted, "comms"), *by_id = json_object();
 	json_t *behind = json_array(), *comm, *comms;
@@ -440,14 +440,14 @@ static json_t *attach_behind(const struct attach *a)
 
 static int attach_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	const struct attach *a = arg;
+	const struct attach_run *a = arg;
 
 	(void)cli;
 	*root = json_incref(a->answer);
 	return 0;
 }
 
-static void attach_answer(struct attach *a)
+static void attach_answer(struct attach_run *a)
 {
 	double seconds = json_number_value(json_object_get(a->counted, "seconds"));
 
@@ -460,7 +460,7 @@ static void attach_answer(struct attach *a)
 }
 
 /* Beside the table; a count that is too low, and who lacks a call. */
-static void attach_say(const struct attach *a)
+static void attach_say(const struct attach_run *a)
 {
 	uint64_t lost = member_number(a->answer, "lost", 0);
 	size_t i, n = json_array_size(json_object_get(a->answer, "processes"));
@@ -475,7 +475,7 @@ static void attach_say(const struct attach *a)
 	       json_number_value(json_object_get(a->answer, "seconds")), n, n == 1 ? "" : "es");
 }
 
-static int attach_list(struct attach *a)
+static int attach_list(struct attach_run *a)
 {
 	static const struct column by_calls = { NULL, NULL, COL_NUMBER, "calls", 0, 0, 0 };
 	const struct listing listing = {
@@ -488,7 +488,7 @@ static int attach_list(struct attach *a)
 	return listing_run(a->cli, &listing, NULL);
 }
 
-static int attach_choose(struct attach *a)
+static int attach_choose(struct attach_run *a)
 {
 	struct cli *cli = a->cli;
 
@@ -511,7 +511,7 @@ static int attach_choose(struct attach *a)
 
 int cmd_attach(struct cli *cli)
 {
-	struct attach a = { .cli = cli };
+	struct attach_run a = { .cli = cli };
 	int code;
 
 	if (cli->fields && !strcmp(cli->fields, "help"))

@@ -26,7 +26,7 @@
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn *export);
 EXPORT void ncclinsp_nvtx_attach(void);
 
-struct range {
+struct nvtx_range {
 	const void *domain;
 	bool ended;
 	char name[NAME_BYTES];
@@ -34,7 +34,7 @@ struct range {
 
 static __thread struct {
 	uint32_t depth, told;	/* ranges, and those of them that the plugin knows of */
-	struct range range[DEPTH];
+	struct nvtx_range range[DEPTH];
 } ranges;
 
 /* The plugin's functions; `push` NULL: it is not there yet. */
@@ -67,7 +67,7 @@ static int range_push(const void *domain, const char *name)
 	if (domain_is_left_out(domain))
 		return NVTX_UNTRACKED;
 	if (ranges.depth < DEPTH) {
-		struct range *range = &ranges.range[ranges.depth];
+		struct nvtx_range *range = &ranges.range[ranges.depth];
 		size_t bytes = name ? strnlen(name, NAME_BYTES - 1) : 0;
 
 		range->domain = domain;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks the loader for libraries, symbols and addresses, whatever C library the job has. */
 #include "plugin/loaded.h"
 
 #include <dlfcn.h>

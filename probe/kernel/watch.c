@@ -145,7 +145,7 @@ struct {
 } processes SEC(".maps");
 
 /* A process, by the credentials that all of its threads share, and no other process. */
-struct owner {
+struct cred_owner {
 	int32_t pid;
 	uint32_t uid;
 };
@@ -154,7 +154,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2 * PROBE_PROCESSES);
 	__type(key, uint64_t);
-	__type(value, struct owner);
+	__type(value, struct cred_owner);
 } owners SEC(".maps");
 
 struct {
@@ -316,7 +316,7 @@ static uint32_t task_cpu(struct task_struct *task)
 static void owner_learn(struct watched_thread *t, struct task_struct *task)
 {
 	uint64_t key = (uint64_t)task->cred;
-	struct owner owner = { .pid = task->tgid };
+	struct cred_owner owner = { .pid = task->tgid };
 
 	t->cred = task->cred;
 	owner.uid = BPF_CORE_READ(task, cred, uid.val);
@@ -465,7 +465,7 @@ static int32_t socket_owner(struct sock *sk)
 {
 	const struct cred *cred = BPF_CORE_READ(sk, sk_socket, file, f_cred);
 	uint64_t key = (uint64_t)cred;
-	struct owner *owner = cred ? bpf_map_lookup_elem(&owners, &key) : 0;
+	struct cred_owner *owner = cred ? bpf_map_lookup_elem(&owners, &key) : 0;
 
 	if (!owner || owner->uid != BPF_CORE_READ(cred, uid.val) || !process_is_watched(owner->pid))
 		return 0;
