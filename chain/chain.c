@@ -392,23 +392,24 @@ static int chain_finalize(int version, void *context)
 
 /* ---- events ------------------------------------------------------------------- */
 
-/* The plugin's own handle behind the one that NCCL carries. */
-static void *handle_of_plugin(int plugin, void *handle)
+/* Both handles behind the one that NCCL carries.  False: the other takes no part in it. */
+static bool event_find(const void *handle, struct handle_pair *pair)
 {
-	struct handle_pair pair;
+	bool found = handles_find(&events, number_of(handle), pair);
 
-	if (plugin == OURS && (number_of(handle) & CHAIN_BITS) != CHAIN_BITS)
-		return handle;
-	handles_find(&events, number_of(handle), &pair);
-	return handle_of(plugin == OURS ? pair.ours : pair.others);
+	if ((number_of(handle) & CHAIN_BITS) != CHAIN_BITS)
+		pair->ours = number_of(handle);
+	return found;
 }
 
 static void copy_put_handle(int plugin, unsigned char *copy, size_t at)
 {
+	struct handle_pair pair;
 	void *handle;
 
 	memcpy(&handle, copy + at, sizeof(handle));
-	handle = handle_of_plugin(plugin, handle);
+	event_find(handle, &pair);
+	handle = handle_of(plugin == OURS ? pair.ours : pair.others);
 	memcpy(copy + at, &handle, sizeof(handle));
 }
 
@@ -462,15 +463,14 @@ static int chain_start(int version, void *context, void **handle, const void *de
 static int chain_stop(int version, void *handle)
 {
 	struct chain_side *side = &sides[version];
-	void *ours = handle_of_plugin(OURS, handle);
 	struct handle_pair pair;
 
-	if (handles_find(&events, number_of(handle), &pair)) {
+	if (event_find(handle, &pair)) {
 		side->table[OTHERS]->stop(handle_of(pair.others));
 		(pair.flag ? handles_remove : handles_end)(&events, number_of(handle));
 	}
-	if (ours)
-		side->table[OURS]->stop(ours);
+	if (pair.ours && side->table[OURS])
+		side->table[OURS]->stop(handle_of(pair.ours));
 	side_update_mask(side);
 	return NCCL_SUCCESS;
 }
@@ -478,12 +478,12 @@ static int chain_stop(int version, void *handle)
 static int chain_state(int version, void *handle, int state, void *args)
 {
 	struct chain_side *side = &sides[version];
-	void *ours = handle_of_plugin(OURS, handle);
 	struct handle_pair pair;
+	bool found = event_find(handle, &pair);
 
-	if (ours)
-		side->table[OURS]->state(ours, state, args);
-	if (handles_find(&events, number_of(handle), &pair))
+	if (pair.ours && side->table[OURS])
+		side->table[OURS]->state(handle_of(pair.ours), state, args);
+	if (found)
 		side->table[OTHERS]->state(handle_of(pair.others), state, args);
 	side_update_mask(side);
 	return NCCL_SUCCESS;

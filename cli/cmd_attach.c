@@ -215,14 +215,7 @@ static int attach_count(struct attach_run *a)
 
 static const char *datatype_name(const json_t *call)
 {
-	static const char *const names[] = {
-		"ncclInt8", "ncclUint8", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64",
-		"ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3",
-		"ncclFloat8e5m2",
-	};
-	uint64_t type = member_number(call, "datatype", UINT64_MAX);
-
-	return type < ARRAY_LEN(names) ? names[type] : NULL;
+	return ops_datatype_name(member_number(call, "datatype", UINT64_MAX));
 }
 
 static json_t *json_text(const char *text)
@@ -248,7 +241,6 @@ static void row_dress(const struct attach_run *a, json_t *row)
 	const char *func = member_text(row, "func", ""), *type = datatype_name(row);
 	uint64_t bytes = ops_size(ops_facts(func), member_number(row, "count", UNKNOWN_U64),
 				  ops_datatype_bytes(type), member_i32(row, "nranks"));
-
 	json_object_set_new(row, "datatype", json_text(type));
 	json_object_set_new(row, "size_bytes", bytes == UNKNOWN_U64 ? json_null() :
 			    json_integer((json_int_t)bytes));

@@ -51,20 +51,21 @@ static const struct op_facts table[] = {
 	{ "SendRecv",      false,   false,   false,   0,    factor_one },
 };
 
+/* By NCCL's numbers. */
 static const struct {
 	const char *name;
 	uint32_t bytes;
 } datatypes[] = {
-	{ "ncclBfloat16",   2 },
-	{ "ncclFloat32",    4 },
 	{ "ncclInt8",       1 },
-	{ "ncclFloat16",    2 },
-	{ "ncclInt32",      4 },
-	{ "ncclInt64",      8 },
 	{ "ncclUint8",      1 },
+	{ "ncclInt32",      4 },
 	{ "ncclUint32",     4 },
+	{ "ncclInt64",      8 },
 	{ "ncclUint64",     8 },
+	{ "ncclFloat16",    2 },
+	{ "ncclFloat32",    4 },
 	{ "ncclFloat64",    8 },
+	{ "ncclBfloat16",   2 },
 	{ "ncclFloat8e4m3", 1 },
 	{ "ncclFloat8e5m2", 1 },
 };
@@ -83,6 +84,11 @@ uint32_t ops_datatype_bytes(name_t datatype)
 		if (!strcmp(datatypes[i].name, datatype))
 			return datatypes[i].bytes;
 	return 0;
+}
+
+name_t ops_datatype_name(uint64_t number)
+{
+	return number < ARRAY_SIZE(datatypes) ? datatypes[number].name : NULL;
 }
 
 uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_bytes,

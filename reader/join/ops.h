@@ -24,6 +24,9 @@ const struct op_facts *ops_facts(name_t func);
 /* Bytes of one element, or 0: not known ("ncclUint8" prints as "Unknown"). */
 uint32_t ops_datatype_bytes(name_t datatype);
 
+/* The name of a number of ncclDataType_t, or NULL: not known. */
+name_t ops_datatype_name(uint64_t number);
+
 /*
  * Both at once for a stage that asks again and again, of names that are kept once (names.h), and
  * no shorter than this: equal ones are one pointer.  Zeroed is new.

@@ -27,6 +27,7 @@ for api in v4 v5 v6; do
 	rm -rf "$T/rec" && mkdir "$T/rec"
 	NCCL_PROFILE_EVENT_MASK=0x7fff NCCLINSP_RECORD=$T/rec/%p.rec "$B/nccl-sim" --plugin "$RECORDER" \
 		--api "$api" "$TOP/tests/scenarios/smoke.scn" 2>"$T/sim"
+	[ "$api" != v4 ] || cp -r "$T/rec" "$T/v4"
 	for level in ops trace; do
 		one=$(echo "$T"/rec/*.rec | cut -d' ' -f1)
 		export NCCLINSP_LEVEL=$level
@@ -50,6 +51,11 @@ check "where ours has nowhere to record, the second plugin gets all the same" ev
 	'NCCLINSP_SHM_DIR=$T/nowhere as_alone "$one" v6'
 wait_until 5 drained
 new_rows "$T/both"
+
+mkdir "$T/apart"
+cp "$CHAIN" "$T/apart"
+CHAIN=$T/apart/$(basename "$CHAIN") check "also where ours is not there at all" eval \
+	'for one in "$T"/v4/*.rec; do as_alone "$one" v4 || exit 1; done'
 
 # Ours is switched off and on while the other one goes on.
 NCCLINSP_RECORD=$T/steered.%p.rec NCCLINSP_CHAIN=$RECORDER NCCLINSP_LEVEL=off PLUGIN=$CHAIN \
