@@ -9,6 +9,10 @@
  *                    │              └─► slice(cell 3)
  *                    └─► freed, all at once, when p + 1 begins
  *
+ * An operation is added to the slice of the shortest window alone.  When a period is over, its
+ * slices are handed up: added to those of the next longer window, and of the longest to the
+ * totals.  So whoever asks for a window takes the running periods of all shorter ones with it.
+ *
  * Histograms are lists of parts, since durations of one cell lie close
  * together.  So memory follows activity, and an idle cell costs its totals only.
  *
@@ -177,25 +181,6 @@ static void free_period(struct aggregate *agg, uint32_t *first)
 	*first = POOL_NONE;
 }
 
-/* Let the windows' oldest slices go. */
-static void aggregate_advance(struct aggregate *agg, uint64_t now_ns)
-{
-	if (now_ns < agg->boundary_ns)
-		return;
-	agg->boundary_ns = UINT64_MAX;
-	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
-		struct window *window = &agg->window[w];
-		uint64_t period = now_ns / window->slice_ns;
-		uint64_t steps = period > window->period ? period - window->period : 0;
-
-		for (uint64_t i = 1; i <= steps && i <= window->slices; i++)
-			free_period(agg, &window->first[(window->period + i) % window->slices]);
-		window->period += steps;
-		if ((window->period + 1) * window->slice_ns < agg->boundary_ns)
-			agg->boundary_ns = (window->period + 1) * window->slice_ns;
-	}
-}
-
 /* The cell's slice of the window's current period; NULL: no room. */
 static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell, int w)
 {
@@ -217,6 +202,68 @@ static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell
 	cell->slice[w] = taken;
 	cell->period[w] = window->period;
 	return slice;
+}
+
+/*
+ * The sums that take what the cell does: of the current period of that window, of the next longer
+ * one if there is no room, and so on to the totals.
+ */
+static struct sums *cell_current_sums(struct aggregate *agg, struct cell *cell, int w)
+{
+	for (; w < AGGREGATE_SLIDING; w++) {
+		struct slice *slice = cell_current_slice(agg, cell, w);
+
+		if (slice)
+			return &slice->sums;
+		agg->stats.unbinned++;
+	}
+	return &cell->sums;
+}
+
+/* The cell of a slice; NULL: it has made room for another one since. */
+static struct cell *slice_cell(const struct aggregate *agg, const struct slice *slice)
+{
+	struct cell *cell = aggregate_cell(agg, slice->cell);
+
+	return cell->generation == slice->generation ? cell : NULL;
+}
+
+static void window_hand_up(struct aggregate *agg, int w)
+{
+	const struct window *window = &agg->window[w];
+	const struct slice *slice;
+
+	for (uint32_t item = window->first[window->period % window->slices]; item != POOL_NONE;
+	     item = slice->next) {
+		struct cell *cell;
+
+		slice = aggregate_slice(agg, item);
+		cell = slice_cell(agg, slice);
+		if (cell)
+			agg->stats.unbinned += sums_hand_up(cell_current_sums(agg, cell, w + 1),
+							    &slice->sums, &agg->chunks);
+	}
+}
+
+/* Hand up the periods that are over, shorter windows first, and let the oldest slices go. */
+static void aggregate_advance(struct aggregate *agg, uint64_t now_ns)
+{
+	if (now_ns < agg->boundary_ns)
+		return;
+	agg->boundary_ns = UINT64_MAX;
+	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
+		struct window *window = &agg->window[w];
+		uint64_t period = now_ns / window->slice_ns;
+		uint64_t steps = period > window->period ? period - window->period : 0;
+
+		if (steps)
+			window_hand_up(agg, w);
+		for (uint64_t i = 1; i <= steps && i <= window->slices; i++)
+			free_period(agg, &window->first[(window->period + i) % window->slices]);
+		window->period += steps;
+		if ((window->period + 1) * window->slice_ns < agg->boundary_ns)
+			agg->boundary_ns = (window->period + 1) * window->slice_ns;
+	}
 }
 
 /* ---- cells --------------------------------------------------------------- */
@@ -304,21 +351,30 @@ static void cell_begin(struct aggregate *agg, struct cell *cell, const struct op
 	agg->stats.evicted = agg->cells.evicted;
 }
 
-/* UNKNOWN_U64: nobody knows, or a batch's head tells it. */
-static uint64_t taken_ns(const struct op *op)
+/* All that a cell has of a value so far, its histogram as *h. */
+static struct value_sums cell_value(const struct aggregate *agg, const struct cell *cell,
+				    enum aggregate_value v, struct histogram *h)
 {
-	if (!op_is_fused(op))
-		return op->exec_ns;
-	return op->fused != OP_FUSED && op->batch_head ? op->batch_ns : UNKNOWN_U64;
+	struct value_sums all = { 0 };
+
+	histogram_clear(h);
+	sums_merge_value(&all, h, &cell->sums.value[v], &agg->chunks);
+	for (int w = 0; w < AGGREGATE_SLIDING; w++)
+		if (cell->period[w] == agg->window[w].period)
+			sums_merge_value(&all, h,
+					 &aggregate_slice(agg, cell->slice[w])->sums.value[v],
+					 &agg->chunks);
+	return all;
 }
 
 bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t least_ns,
 		     struct aggregate_usual *out)
 {
-	const struct value_sums *past;
-	uint64_t taken = taken_ns(op);
+	uint64_t taken = sums_taken_ns(op);
 	const struct cell *cell;
+	struct value_sums past;
 	struct cell_key key;
+	struct histogram h;
 	double n;
 
 	if (taken == UNKNOWN_U64 || taken < least_ns)
@@ -327,16 +383,16 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	cell = keyed_find(&agg->cells, &key);
 	if (!cell)
 		return false;
-	past = &cell->sums.value[op_is_fused(op) ? VALUE_BATCH : VALUE_EXEC];
-	n = (double)past->n;
-	if (!past->n)
+	past = cell_value(agg, cell, op_is_fused(op) ? VALUE_BATCH : VALUE_EXEC, &h);
+	n = (double)past.n;
+	if (!past.n)
 		return false;
 	*out = (struct aggregate_usual){
 		.taken_ns = taken,
-		.ops = past->n,
-		.p50_ns = sums_quantile(past, &agg->chunks, 0.5),
+		.ops = past.n,
+		.p50_ns = sums_quantile(&past, &h, 0.5),
 		/* rank n - 1, or the first thousandth */
-		.p999_ns = sums_quantile(past, &agg->chunks, n < 1000 ? (n - 1.5) / n : 0.999),
+		.p999_ns = sums_quantile(&past, &h, n < 1000 ? (n - 1.5) / n : 0.999),
 	};
 	return true;
 }
@@ -360,24 +416,17 @@ static struct cell *aggregate_use_cell(struct aggregate *agg, const struct cell_
 static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	struct cell_key key;
-	struct sample sample;
 	struct cell *cell;
 	bool made;
 
 	aggregate_advance(agg, now_ns);
 	cell_make_key(&key, op);
-	sample_init(&sample, op);
 	cell = aggregate_use_cell(agg, &key, &made);
 	if (!cell)
 		return;
 	if (made)
 		cell_begin(agg, cell, op, now_ns);
-	agg->stats.unbinned += sums_add(&cell->sums, &agg->chunks, &sample);
-	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
-		struct slice *slice = cell_current_slice(agg, cell, w);
-
-		agg->stats.unbinned += slice ? sums_add(&slice->sums, &agg->chunks, &sample) : 1;
-	}
+	agg->stats.unbinned += sums_add(cell_current_sums(agg, cell, 0), &agg->chunks, op);
 	agg->stats.added++;
 }
 
@@ -533,7 +582,7 @@ static int work_init(struct aggregate_work *work, const struct aggregate *agg,
 		     uint64_t now_ns, struct hold_reader *reader)
 {
 	uint32_t cells = agg->cells.config.capacity, rows = keyed_count(&agg->cells);
-	uint32_t parts = window == AGGREGATE_ALL ? rows : agg->slices.used;
+	uint32_t parts = rows + agg->slices.used;
 
 	*work = (struct aggregate_work){
 		.query = query,
@@ -622,7 +671,7 @@ static void row_add_part(struct aggregate_work *work, uint32_t item, const struc
 	row->first = work->parts.n - 1;
 }
 
-static bool work_collect_cells(struct aggregate_work *work)
+static bool work_collect_totals(struct aggregate_work *work)
 {
 	const struct aggregate *agg = work->agg;
 
@@ -640,7 +689,7 @@ static bool work_collect_period(struct aggregate_work *work, uint32_t first)
 
 	for (uint32_t item = first; item != POOL_NONE; item = slice->next) {
 		slice = aggregate_slice(work->agg, item);
-		if (aggregate_cell(work->agg, slice->cell)->generation == slice->generation)
+		if (slice_cell(work->agg, slice))
 			row_add_part(work, slice->cell, &slice->sums);
 		if (!hold_go_on(work->reader, 1))
 			return false;
@@ -648,13 +697,18 @@ static bool work_collect_period(struct aggregate_work *work, uint32_t first)
 	return true;
 }
 
+/* The running periods of shorter windows have not been handed up yet. */
 static bool work_collect(struct aggregate_work *work)
 {
-	const struct window *window;
+	const struct window *window = work->agg->window;
 
+	for (uint32_t w = 0; w < work->window; w++)
+		if (!work_collect_period(work,
+					 window[w].first[window[w].period % window[w].slices]))
+			return false;
 	if (work->window == AGGREGATE_ALL)
-		return work_collect_cells(work);
-	window = &work->agg->window[work->window];
+		return work_collect_totals(work);
+	window += work->window;
 	for (uint32_t i = 0; i < window->slices; i++)
 		if (!work_collect_period(work, window->first[i]))
 			return false;

@@ -108,7 +108,7 @@ struct aggregate_row {
 /* Zero means the default. */
 struct aggregate_limits {
 	uint32_t cells;		/* 4096 */
-	uint32_t slices;	/* parts of windows in use, 262144: all 15 of each cell */
+	uint32_t slices;	/* parts of windows in use, 65536: all 15 of each cell */
 	uint32_t chunks;	/* parts of histograms in use, 262144 */
 	uint64_t seed;
 };

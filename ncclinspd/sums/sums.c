@@ -5,8 +5,6 @@
  */
 #include "ncclinspd/sums/sums.h"
 
-#include "util/list.h"
-
 /* One part of a histogram: cells touch few, so they own only those. */
 struct chunk {
 	uint32_t next;		/* plus one; 0: the last */
@@ -56,87 +54,10 @@ static struct chunk *value_find_chunk(struct value_sums *value, struct pool *chu
 	return chunk;
 }
 
-static void sample_take_alone(struct sample *sample, const struct op *op)
-{
-	sample->timed = op->exec_ns != UNKNOWN_U64;
-	sample->ns = sample->value[VALUE_EXEC] = op->exec_ns;
-	sample->bytes = op->bytes;
-	sample->busbw_gbs = op->busbw_gbs;
-}
-
-static void sample_take_fused(struct sample *sample, const struct op *op)
-{
-	sample->timed = op->fused != OP_FUSED && op->batch_ns != UNKNOWN_U64;
-	if (!sample->timed || !op->batch_head)
-		return;
-	sample->ns = sample->value[VALUE_BATCH] = op->batch_ns;
-	sample->bytes = op->batch_bytes;
-	sample->busbw_gbs = op->batch_busbw_gbs;
-}
-
-static void sample_add_up(struct sample *sample)
-{
-	const struct op *op = sample->op;
-	struct sums *one = &sample->one;
-
-	one->ops = 1;
-	one->fused = op_is_fused(op);
-	one->derived = op->parts > 0;
-	one->kernel_ops = op_may_be_timed(op);
-	one->timed_ops = sample->timed;
-	if (op->bytes != UNKNOWN_U64) {
-		one->sized_ops = 1;
-		one->bytes = op->bytes;
-	}
-	if (sample->ns != UNKNOWN_U64 && sample->bytes != UNKNOWN_U64) {
-		one->timed_bytes = sample->bytes;
-		one->timed_ns = sample->ns;
-	}
-	if (sample->busbw_gbs >= 0) {
-		one->busbw_ns = sample->busbw_gbs * (double)sample->ns;
-		one->bus_timed_ns = sample->ns;
-	}
-	if (op->busbw_waitfree_gbs > 0) {
-		one->waitfree_busbw_ns = op->busbw_waitfree_gbs * (double)op->waitfree_ns;
-		one->waitfree_ns = op->waitfree_ns;
-	}
-	if (op->local_ranks && sample->ns != UNKNOWN_U64) {
-		one->compared_ns = sample->ns;
-		one->wait_ns = sample->ns - op->waitfree_ns;
-	}
-}
-
-void sample_init(struct sample *sample, const struct op *op)
-{
-	*sample = (struct sample){
-		.op = op,
-		.ns = UNKNOWN_U64,
-		.busbw_gbs = -1,
-		.value = {
-			[VALUE_EXEC] = UNKNOWN_U64,
-			[VALUE_BATCH] = UNKNOWN_U64,
-			[VALUE_QUEUE] = op->queue_ns,
-			[VALUE_BUSBW] = UNKNOWN_U64,
-		},
-	};
-	if (op_is_fused(op))
-		sample_take_fused(sample, op);
-	else
-		sample_take_alone(sample, op);
-	if (sample->busbw_gbs >= 0 && sample->busbw_gbs <= 1e9)
-		sample->value[VALUE_BUSBW] = (uint64_t)(sample->busbw_gbs * 1e6);
-	for (int v = 0; v < VALUE_END; v++) {
-		if (sample->value[v] == UNKNOWN_U64)
-			continue;
-		sample->bucket[v] = histogram_bucket(sample->value[v]);
-		*array_must_add(sample->known, &sample->nknown) = (enum aggregate_value)v;
-	}
-	sample_add_up(sample);
-}
-
 /* False: its histogram has no room. */
-static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t value, uint32_t bucket)
+static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t value)
 {
+	uint32_t bucket = histogram_bucket(value);
 	struct chunk *chunk;
 
 	if (!sums->n || value < sums->min)
@@ -151,32 +72,71 @@ static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t val
 	return chunk;
 }
 
-static void sums_add_plain(struct sums *to, const struct sums *from)
+/* Add the time that it took, or its batch, and what was moved in that. */
+static uint32_t sums_add_taken(struct sums *sums, struct pool *chunks, const struct op *op,
+			       uint64_t ns)
 {
-	sums_merge_counts(to, from);
-	to->timed_ops += from->timed_ops;
-	to->timed_bytes += from->timed_bytes;
-	to->timed_ns += from->timed_ns;
-	to->busbw_ns += from->busbw_ns;
-	to->bus_timed_ns += from->bus_timed_ns;
-	to->waitfree_busbw_ns += from->waitfree_busbw_ns;
-	to->waitfree_ns += from->waitfree_ns;
-	to->compared_ns += from->compared_ns;
-	to->wait_ns += from->wait_ns;
-}
-
-uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *sample)
-{
+	bool fused = op_is_fused(op);
+	uint64_t bytes = fused ? op->batch_bytes : op->bytes;
+	double busbw_gbs = fused ? op->batch_busbw_gbs : op->busbw_gbs;
 	uint32_t unbinned = 0;
 
-	sums_add_plain(sums, &sample->one);
-	for (uint32_t i = 0; i < sample->nknown; i++) {
-		enum aggregate_value v = sample->known[i];
-
-		unbinned += !value_add(&sums->value[v], chunks, sample->value[v],
-				       sample->bucket[v]);
+	if (bytes != UNKNOWN_U64) {
+		sums->timed_bytes += bytes;
+		sums->timed_ns += ns;
 	}
+	if (op->local_ranks) {
+		sums->compared_ns += ns;
+		sums->wait_ns += ns - op->waitfree_ns;
+	}
+	unbinned += !value_add(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks, ns);
+	if (busbw_gbs >= 0) {
+		sums->busbw_ns += busbw_gbs * (double)ns;
+		sums->bus_timed_ns += ns;
+	}
+	if (busbw_gbs >= 0 && busbw_gbs <= 1e9)
+		unbinned += !value_add(&sums->value[VALUE_BUSBW], chunks,
+				       (uint64_t)(busbw_gbs * 1e6));
 	return unbinned;
+}
+
+uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op)
+{
+	uint64_t ns = sums_taken_ns(op);
+	uint32_t unbinned = 0;
+
+	sums->ops++;
+	sums->fused += op_is_fused(op);
+	sums->derived += op->parts > 0;
+	sums->kernel_ops += op_may_be_timed(op);
+	sums->timed_ops += op->fused != OP_FUSED && op_inside_ns(op) != UNKNOWN_U64;
+	if (op->bytes != UNKNOWN_U64) {
+		sums->sized_ops++;
+		sums->bytes += op->bytes;
+	}
+	if (op->busbw_waitfree_gbs > 0) {
+		sums->waitfree_busbw_ns += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
+		sums->waitfree_ns += op->waitfree_ns;
+	}
+	if (ns != UNKNOWN_U64)
+		unbinned += sums_add_taken(sums, chunks, op, ns);
+	if (op->queue_ns != UNKNOWN_U64)
+		unbinned += !value_add(&sums->value[VALUE_QUEUE], chunks, op->queue_ns);
+	return unbinned;
+}
+
+/* All but its histogram.  False: there is nothing to add. */
+static bool value_merge_plain(struct value_sums *to, const struct value_sums *from)
+{
+	if (!from->n)
+		return false;
+	if (!to->n || from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->n += from->n;
+	to->sum += from->sum;
+	return true;
 }
 
 static void histogram_merge_chunks(struct histogram *h, const struct pool *chunks, uint32_t item)
@@ -189,17 +149,11 @@ static void histogram_merge_chunks(struct histogram *h, const struct pool *chunk
 	}
 }
 
-static void value_merge(struct value_sums *to, struct histogram *h, const struct value_sums *from,
-			const struct pool *chunks)
+void sums_merge_value(struct value_sums *to, struct histogram *h, const struct value_sums *from,
+		      const struct pool *chunks)
 {
-	if (!from->n)
+	if (!value_merge_plain(to, from))
 		return;
-	if (!to->n || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->n += from->n;
-	to->sum += from->sum;
 	histogram_merge_chunks(h, chunks, from->chunks);
 }
 
@@ -213,32 +167,69 @@ void sums_merge_counts(struct sums *to, const struct sums *from)
 	to->kernel_ops += from->kernel_ops;
 }
 
+static void sums_merge_plain(struct sums *to, const struct sums *from)
+{
+	sums_merge_counts(to, from);
+	to->timed_ops += from->timed_ops;
+	to->timed_bytes += from->timed_bytes;
+	to->timed_ns += from->timed_ns;
+	to->busbw_ns += from->busbw_ns;
+	to->bus_timed_ns += from->bus_timed_ns;
+	to->waitfree_busbw_ns += from->waitfree_busbw_ns;
+	to->waitfree_ns += from->waitfree_ns;
+	to->compared_ns += from->compared_ns;
+	to->wait_ns += from->wait_ns;
+}
+
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
 		const struct pool *chunks)
 {
-	sums_add_plain(to, from);
+	sums_merge_plain(to, from);
 	for (int v = 0; v < VALUE_END; v++)
-		value_merge(&to->value[v], &h[v], &from->value[v], chunks);
+		sums_merge_value(&to->value[v], &h[v], &from->value[v], chunks);
 }
 
-/* A bucket's middle may lie outside of what was really seen. */
-static uint64_t histogram_quantile_of(const struct histogram *h, const struct value_sums *sums,
-				      double q)
+/* Returns how many values are in no histogram. */
+static uint32_t value_hand_up(struct value_sums *to, const struct value_sums *from,
+			      struct pool *chunks)
+{
+	uint32_t unbinned = 0;
+
+	if (!value_merge_plain(to, from))
+		return 0;
+	for (uint32_t item = from->chunks; item;) {
+		const struct chunk *chunk = pool_at(chunks, item - 1);
+		struct chunk *into = value_find_chunk(to, chunks, chunk->part);
+
+		for (uint32_t i = 0; i < HISTOGRAM_PART; i++) {
+			if (into)
+				into->count[i] += chunk->count[i];
+			else
+				unbinned += chunk->count[i];
+		}
+		item = chunk->next;
+	}
+	return unbinned;
+}
+
+uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks)
+{
+	uint32_t unbinned = 0;
+
+	sums_merge_plain(to, from);
+	for (int v = 0; v < VALUE_END; v++)
+		unbinned += value_hand_up(&to->value[v], &from->value[v], chunks);
+	return unbinned;
+}
+
+uint64_t sums_quantile(const struct value_sums *sums, const struct histogram *h, double q)
 {
 	uint64_t value = histogram_quantile(h, q);
 
 	if (value == UNKNOWN_U64)
 		return value;
+	/* A bucket's middle may lie outside of what was really seen. */
 	return value < sums->min ? sums->min : value > sums->max ? sums->max : value;
-}
-
-uint64_t sums_quantile(const struct value_sums *sums, const struct pool *chunks, double q)
-{
-	struct histogram h;
-
-	histogram_clear(&h);
-	histogram_merge_chunks(&h, chunks, sums->chunks);
-	return histogram_quantile_of(&h, sums, q);
 }
 
 static void fill_times(struct aggregate_times *times, const struct histogram *h,
@@ -247,10 +238,10 @@ static void fill_times(struct aggregate_times *times, const struct histogram *h,
 	times->n = sums->n;
 	times->mean_ns = sums->n ? sums->sum / sums->n : UNKNOWN_U64;
 	times->max_ns = sums->n ? sums->max : UNKNOWN_U64;
-	times->p50_ns = histogram_quantile_of(h, sums, 0.5);
-	times->p90_ns = histogram_quantile_of(h, sums, 0.9);
-	times->p95_ns = histogram_quantile_of(h, sums, 0.95);
-	times->p99_ns = histogram_quantile_of(h, sums, 0.99);
+	times->p50_ns = sums_quantile(sums, h, 0.5);
+	times->p90_ns = sums_quantile(sums, h, 0.9);
+	times->p95_ns = sums_quantile(sums, h, 0.95);
+	times->p99_ns = sums_quantile(sums, h, 0.99);
 }
 
 static void fill_rates(struct aggregate_row *row, const struct histogram *h,
@@ -266,7 +257,7 @@ static void fill_rates(struct aggregate_row *row, const struct histogram *h,
 	row->busbw_waitfree_gbs = sums->waitfree_ns ? sums->waitfree_busbw_ns /
 						      (double)sums->waitfree_ns : -1;
 	if (h->total)
-		row->busbw_p50_gbs = (double)histogram_quantile_of(h, bus, 0.5) / 1e6;
+		row->busbw_p50_gbs = (double)sums_quantile(bus, h, 0.5) / 1e6;
 	if (bus->n)
 		row->busbw_min_gbs = (double)bus->min / 1e6;
 }

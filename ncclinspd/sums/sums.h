@@ -41,32 +41,28 @@ struct sums {
 	struct value_sums value[VALUE_END];
 };
 
-/*
- * An operation, worked out once for the totals and all windows.  What ran in a
- * batch has no time of its own; the batch's counts with its first member.
- */
-struct sample {
-	const struct op *op;
-	bool timed;
-	uint64_t ns, bytes;		/* the operation's or the batch's; UNKNOWN_U64 */
-	double busbw_gbs;		/* over `ns`; < 0: not known */
-	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
-	uint32_t bucket[VALUE_END];
-	uint32_t nknown;		/* values that are known ... */
-	enum aggregate_value known[VALUE_END];	/* ... and which */
-	struct sums one;		/* the sums of this operation alone, but for its values */
-};
-
 /* 0 or -ENOMEM. */
 int sums_init_chunks(struct pool *chunks, uint32_t capacity);
 
 /* Give back the histograms of sums that are not needed any more. */
 void sums_free_chunks(struct sums *sums, struct pool *chunks);
 
-void sample_init(struct sample *sample, const struct op *op);
+/*
+ * The time of an operation, or of its batch, which counts with its first member; UNKNOWN_U64:
+ * nobody knows it, or the first one tells it.
+ */
+static inline uint64_t sums_taken_ns(const struct op *op)
+{
+	if (!op_is_fused(op))
+		return op->exec_ns;
+	return op->fused != OP_FUSED && op->batch_head ? op->batch_ns : UNKNOWN_U64;
+}
 
 /* Returns how many values are in no histogram, since there is no room. */
-uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *sample);
+uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op);
+
+/* The same for all operations that `from` has. */
+uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks);
 
 /* Add what was counted of `from`, and none of its times, to `to`. */
 void sums_merge_counts(struct sums *to, const struct sums *from);
@@ -75,11 +71,15 @@ void sums_merge_counts(struct sums *to, const struct sums *from);
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
 		const struct pool *chunks);
 
+/* The same of one value. */
+void sums_merge_value(struct value_sums *to, struct histogram *h, const struct value_sums *from,
+		      const struct pool *chunks);
+
 /* All of a row that sums and histograms tell; there is one operation at least. */
 void sums_figures(const struct sums *sums, const struct histogram h[VALUE_END],
 		  struct aggregate_row *row);
 
-/* The q-quantile of values of which there is one at least. */
-uint64_t sums_quantile(const struct value_sums *sums, const struct pool *chunks, double q);
+/* The q-quantile of values that are in that histogram; UNKNOWN_U64: there are none. */
+uint64_t sums_quantile(const struct value_sums *sums, const struct histogram *h, double q);
 
 #endif
