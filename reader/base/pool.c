@@ -119,6 +119,7 @@ static int index_make_places(struct index *index, uint32_t places)
 				 ~(uintptr_t)(INDEX_LINE_BYTES - 1));
 	index->mask = places - 1;
 	index->used = 0;
+	index->roomy = places / 4 * 3 >= index->capacity ? index->capacity : places / 8 * 3;
 	return 0;
 }
 
@@ -168,28 +169,27 @@ static bool index_grow(struct index *index)
 }
 
 /*
- * Twice as many places make searches short; without the memory for these, the invariant
- * must hold.
+ * Room for one more.  Twice as many places make searches short; without the memory for these,
+ * the invariant must hold.
  */
-static bool index_has_place(struct index *index)
+static __attribute__((noinline)) bool index_make_room(struct index *index)
 {
 	uint32_t places = index->mask + 1;
 
-	if (index->used < places / 8 * 3 || places / 4 * 3 >= index->capacity)
-		return true;
+	if (index->used == index->capacity)
+		return false;
 	return index_grow(index) || index->used < places / 4 * 3;
 }
 
 /* An empty place that was found for it; false: full, or no memory. */
 static bool index_fill(struct index *index, struct index_place *place, uint64_t key, uint32_t value)
 {
-	const struct index_place *places = index->places;
-
 	assert(value != POOL_NONE);
-	if (index->used == index->capacity || !index_has_place(index))
-		return false;
-	if (places != index->places)	/* it has grown */
-		place = index_find_place(index, key);
+	if (__builtin_expect(index->used >= index->roomy, 0)) {
+		if (!index_make_room(index))
+			return false;
+		place = index_find_place(index, key);	/* it may have grown */
+	}
 	index->used++;
 	*place = (struct index_place){ key, value + 1 };
 	return true;

@@ -96,6 +96,7 @@ struct index {
 	uint32_t mask;
 	uint32_t capacity;
 	uint32_t used;
+	uint32_t roomy;		/* so many keys have places enough */
 };
 
 /* A key out of whole 64-bit words; two of them may have the same. */
