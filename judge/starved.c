@@ -172,10 +172,14 @@ static bool row_waits_for_cpu(const struct starved_row *row)
 	return row->grade != STARVED_AWAY || row->cpu_share >= row_share(row) / 2;
 }
 
-/* A throttled group runs nothing until the next period: that explains half of its absence. */
+/*
+ * A throttled group runs nothing until the next period: that explains half of its absence.  A
+ * thread that is kept so waits for a CPU, as the kernel counts.
+ */
 static bool row_is_throttled(const struct starved_row *row)
 {
-	return row->throttled >= least_throttled && row->throttled >= row_share(row) / 2;
+	return row->throttled >= least_throttled && row->throttled >= row_share(row) / 2 &&
+	       (row->cpu_share < 0 || row_waits_for_cpu(row));
 }
 
 static void say_taker(struct phrase *text, const struct starved_case *c)

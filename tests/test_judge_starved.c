@@ -123,7 +123,7 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 				  .who = { .rank = 3, .world_rank = 3, .pid = 30 } };
 
 	row_fill(&rows[0], 40);		/* away for a fifth of the time */
-	rows[0].cpu_share = 0.01;
+	rows[0].cpu_share = 0.12;
 	rows[0].throttled = 0.11;
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
@@ -134,13 +134,20 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	r.throttled_periods = -1;
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it may use 2 CPUs. Raise that limit"));
-	rows[0].throttled = 0.09;
+	rows[0].cpu_share = -1;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "was throttled"));
+	rows[0].cpu_share = 0.09;		/* throttled threads wait for a CPU */
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+	rows[0].cpu_share = 0.12;
+	rows[0].throttled = 0.09;
+	starved_say(&c, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "it could have run"));
 	rows[0].throttled = 0.11;
 	c.resources = NULL;
 	starved_say(&c, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "it did not itself wait"));
+	ck_assert_ptr_nonnull(strstr(text, "it could have run"));
 }
 END_TEST
 
