@@ -61,7 +61,7 @@ void fx_skip(const char *why)
 	dprintf(STDOUT_FILENO, "# skipped: %s\n", why);
 }
 
-static char tmpdir[64];
+static char tmpdir[64], mounted[PATH_MAX];
 static pid_t tmpdir_owner;
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -76,7 +76,8 @@ static void remove_tmpdir(void)
 {
 	if (getpid() != tmpdir_owner)
 		return;
-	umount2(tmpdir, MNT_DETACH);	/* a test may have had fx_mount() here */
+	if (*mounted)		/* there, or on the way there */
+		umount2(mounted, MNT_DETACH);
 	nftw(tmpdir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -115,8 +116,10 @@ void fx_put_file(const char *name, const char *format, ...)
 bool fx_mount(const char *at, const char *options, unsigned long flags)
 {
 	if (unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_REC | MS_PRIVATE, NULL) == 0 &&
-	    mount("tmpfs", at, "tmpfs", flags, options) == 0)
+	    mount("tmpfs", at, "tmpfs", flags, options) == 0) {
+		snprintf(mounted, sizeof(mounted), "%s", at);
 		return true;
+	}
 	fx_skip("a private mount is refused here");
 	return false;
 }
