@@ -24,9 +24,9 @@ static const struct {
 	struct feed_mix mix;
 	uint32_t instructions;	/* of one operation of one rank */
 } costs[] = {
-	{ { "ops", 0, 0, 8 }, 5000 },
-	{ { "kernel, 1 channel", 1, 0, 8 }, 12100 },
-	{ { "kernel, 16 channels", 16, 0, 8 }, 37100 },
+	{ { "ops", 0, 0, 8 }, 4640 },
+	{ { "kernel, 1 channel", 1, 0, 8 }, 10040 },
+	{ { "kernel, 16 channels", 16, 0, 8 }, 21960 },
 };
 
 static volatile uint64_t instructions;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reader/time/stamps.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fixture.h"
 
 #define US	UINT64_C(1000)
+#define MS	UINT64_C(1000000)
 #define EPOCH	UINT64_C(1770000000000000000)	/* what the GPU's clock reads at host time 0 */
 
 static struct stamps s;
@@ -337,6 +340,162 @@ START_TEST(lost_records_may_hide_that_later_works_were_posted)
 }
 END_TEST
 
+#define CHANNELS	6
+#define BURST		100	/* kernels posted, and then told, before one is judged */
+
+/* One communicator's stamps and its GPU's clock, of which there are two that are told the same. */
+struct twin {
+	struct stamps s;
+	struct gpuclock *clock;
+};
+
+static void sight_shift(struct gpuclock_sight *t, int64_t ns)
+{
+	t->gpu_start_ns += (uint64_t)ns;
+	t->gpu_stop_ns += (uint64_t)ns;
+}
+
+/* What one channel tells is not true, or not alike. */
+static void make_trouble(struct gpuclock_sight *t, uint64_t trouble)
+{
+	if (trouble == 0)
+		t->gpu_stop_ns = 0;
+	else if (trouble == 1)
+		sight_shift(t, fx_random() % 2 ? -300 * (int64_t)US : -(int64_t)MS); /* earlier's */
+	else if (trouble == 2)
+		sight_shift(t, fx_random() % 2 ? 300 * US : MS);	/* a later kernel's */
+	else if (trouble == 3)
+		t->gpu_stop_ns += 30 * US, t->stop_ns += 30 * US;
+	else if (trouble == 4)
+		t->stop_ns = 0;
+	if (trouble != 8)
+		return;
+	sight_shift(t, 90 * US);		/* it ran behind the others */
+	t->start_ns += 90 * US;
+	t->stop_ns += 90 * US;
+}
+
+/* All channels of a kernel that was launched at such a time. */
+static void make_channels(struct stamps_told told[CHANNELS], uint64_t launch_ns)
+{
+	struct stamps_told common = kernel(host);
+	uint64_t trouble = fx_random() % 1500, at = fx_random() % CHANNELS;
+	uint64_t runs = fx_random() % 4 ? 40 * US : 800 * US;
+
+	common.alone = fx_random() % 2;
+	if (!common.alone && fx_random() % 2) {		/* another operation of the same launch */
+		common.group = --group;
+		common.channel = CHANNELS;
+	}
+	common.sight.launch_ns = launch_ns;
+	for (uint32_t i = 0; i < CHANNELS; i++) {
+		struct gpuclock_sight *t = &told[i].sight;
+
+		told[i] = common;
+		told[i].channel += i;
+		t->gpu_stop_ns = t->gpu_start_ns + runs + fx_random() % (8 * US);
+		t->stop_ns = t->start_ns + runs + 10 * US + fx_random() % (30 * US);
+		t->gpu_start_ns += fx_random() % (8 * US);
+		t->start_ns += 10 * US + fx_random() % (30 * US);
+		if (i == at)
+			make_trouble(t, trouble);
+		if (trouble == 5)		/* of all */
+			sight_shift(t, -500 * (int64_t)US);
+		else if (trouble == 6)
+			sight_shift(t, 500 * US);
+	}
+	host += runs + 200 * US;
+	if (trouble == 7 || trouble == 9)		/* the next one begins too soon */
+		host -= 220 * US;
+}
+
+static void twin_read(struct twin *t, struct stamps_told told[CHANNELS], uint64_t nth)
+{
+	for (int i = 0; i < CHANNELS; i++) {
+		told[i].nth = nth;
+		stamps_read(&t->s, &told[i]);
+	}
+}
+
+/* Returns whether the channels were judged at once. */
+static bool twin_judge(struct twin *t, struct stamps_told told[CHANNELS], bool at_once,
+		       enum stamp_fault fault[CHANNELS])
+{
+	struct stamps_whole whole = { 0 };
+
+	for (int i = 0; i < CHANNELS; i++) {
+		stamps_settle(&t->s, t->clock, &told[i], true);
+		stamps_whole_add(&whole, &t->s, &told[i]);
+		fault[i] = STAMP_GOOD;
+	}
+	at_once = at_once && stamps_judge_whole(&t->s, t->clock, &whole, told);
+	for (int i = 0; i < CHANNELS && !at_once; i++)
+		fault[i] = stamps_judge(&t->s, t->clock, &told[i]);
+	return at_once;
+}
+
+/* Returns how many kernels' channels were judged at once. */
+static int twin_tell(struct twin *t, struct stamps_told told[][CHANNELS], int n, bool at_once,
+		     enum stamp_fault fault[][CHANNELS])
+{
+	uint64_t nth[BURST];
+	int all = 0;
+
+	for (int k = 0; k < n; k++)
+		nth[k] = stamps_post(&t->s, told[k][0].sight.launch_ns, false, 1, told[k][0].group);
+	for (int k = 0; k < n; k++)
+		twin_read(t, told[k], nth[k]);
+	for (int k = 0; k < n; k++)
+		all += twin_judge(t, told[k], at_once, fault[k]);
+	return all;
+}
+
+/* Both clocks know as much of what was told last. */
+static void twins_know_alike(const struct twin *a, const struct twin *b, uint64_t gpu_ns)
+{
+	uint64_t lo[2] = { 0 }, hi[2] = { 0 };
+
+	ck_assert_int_eq(gpuclock_map(a->clock, gpu_ns, &lo[0], &hi[0]),
+			 gpuclock_map(b->clock, gpu_ns, &lo[1], &hi[1]));
+	ck_assert_int_le(llabs((int64_t)(lo[0] - lo[1])), US / 2);
+	ck_assert_int_le(llabs((int64_t)(hi[0] - hi[1])), US / 2);
+}
+
+START_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
+{
+	static enum stamp_fault each[BURST][CHANNELS], all[BURST][CHANNELS];
+	static struct stamps_told told[BURST][CHANNELS], same[BURST][CHANNELS];
+	static struct twin a, b;
+	int kernels = 0, at_once = 0, bad = 0;
+
+	fx_seed_anew();
+	ck_assert_int_eq(gpuclock_new(&a.clock), 0);
+	ck_assert_int_eq(gpuclock_new(&b.clock), 0);
+	while (kernels < 30000) {
+		int n = fx_random() % 50 ? 1 : BURST;
+		uint64_t launch_ns = host - 10 * US;
+
+		for (int k = 0; k < n; k++)
+			make_channels(told[k], launch_ns);
+		memcpy(same, told, sizeof(same));
+		twin_tell(&a, told, n, false, each);
+		at_once += twin_tell(&b, same, n, true, all);
+		for (int i = 0; i < n * CHANNELS; i++) {
+			ck_assert_int_eq(all[0][i], each[0][i]);
+			bad += all[0][i] != STAMP_GOOD;
+		}
+		if (kernels / 1000 < (kernels + n) / 1000)
+			twins_know_alike(&a, &b, same[n - 1][0].sight.gpu_stop_ns);
+		kernels += n;
+	}
+	printf("# %d of %d at once, %d stamps refused\n", at_once, kernels, bad);
+	ck_assert_int_gt(at_once, 2000);
+	ck_assert_int_gt(bad, 100);
+	gpuclock_free(b.clock);
+	gpuclock_free(a.clock);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -356,6 +515,7 @@ int main(void)
 		FX_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late),
 		FX_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm),
 		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
+		FX_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

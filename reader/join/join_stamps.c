@@ -245,6 +245,7 @@ void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	struct stamps_whole whole = { 0 };
 	struct stamps_told told;
 
 	o->unjudged = false;
@@ -262,6 +263,16 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 	note_replay(rcomm, &o->op);
 	told = told_by(r, rcomm, o);
 	told.alone = join_plan_is_alone(r, o);
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		told_on(&told, host_clock(r, rcomm), recon_span(r, next - 1));
+		stamps_whole_add(&whole, &rcomm->stamps, &told);
+	}
+	whole.strange |= o->unsure || o->op.stamps_refused;
+	if (stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &whole, &told)) {
+		o->op.gpu_start_ns = whole.first_start;
+		o->op.gpu_stop_ns = whole.last_stop;
+		return;
+	}
 	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
 		enum stamp_fault fault;
 

@@ -192,11 +192,16 @@ static bool window_add_below(struct clock_window *w, uint64_t g, uint64_t u)
 	return window_above_by(w, &p) <= 0;
 }
 
+static uint64_t sight_first_ns(const struct gpuclock_sight *s)
+{
+	return s->gpu_first_ns ?: s->gpu_start_ns;
+}
+
 static bool window_add(struct clock_window *w, const struct gpuclock_sight *s)
 {
 	bool straight = window_add_above(w, s->gpu_start_ns, s->start_ns) &&
 			window_add_above(w, s->gpu_stop_ns, s->stop_ns) &&
-			window_add_below(w, s->gpu_start_ns, s->launch_ns);
+			window_add_below(w, sight_first_ns(s), s->launch_ns);
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
@@ -217,7 +222,7 @@ static enum gpuclock_verdict window_judge(struct clock_window *w, const struct g
 	if (s->stop_ns && window_point(w, s->gpu_stop_ns, s->stop_ns, &p) &&
 	    window_below_by(w, &p) > GPUCLOCK_STEP_NS)
 		return GPUCLOCK_FUTURE;
-	if (s->launch_ns && window_point(w, s->gpu_start_ns, s->launch_ns, &p) &&
+	if (s->launch_ns && window_point(w, sight_first_ns(s), s->launch_ns, &p) &&
 	    window_above_by(w, &p) > PAST_NS)
 		return GPUCLOCK_PAST;
 	if (s->start_ns && !window_point(w, s->gpu_start_ns, s->start_ns, &p))
@@ -359,26 +364,53 @@ static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight
 	return false;
 }
 
+/* Stamps that are told of, whatever they are worth. */
+static void gpuclock_note(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	note_stamp(c, s->gpu_start_ns);
+	note_stamp(c, s->gpu_stop_ns);
+}
+
+static bool gpuclock_is_beyond(const struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	return !c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2;
+}
+
+static void gpuclock_take(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	gpuclock_learn_sight(c, s);
+	c->stamps++;
+	c->newest_gpu = s->gpu_stop_ns;
+}
+
 enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sight *s,
 				   bool trusted)
 {
 	enum gpuclock_verdict verdict;
 
-	note_stamp(c, s->gpu_start_ns);
-	note_stamp(c, s->gpu_stop_ns);
+	gpuclock_note(c, s);
 	if (!s->start_ns)
 		return GPUCLOCK_FITS;
-	if (!c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2)
+	if (gpuclock_is_beyond(c, s))
 		gpuclock_begin_anew(c, s);
 	verdict = window_judge(&c->w[0], s);
 	if (gpuclock_has_stepped(c, s, verdict))
 		verdict = GPUCLOCK_FITS;
 	if (verdict != GPUCLOCK_FITS || !trusted)
 		return verdict;
-	gpuclock_learn_sight(c, s);
-	c->stamps++;
-	c->newest_gpu = s->gpu_stop_ns;
+	gpuclock_take(c, s);
 	return GPUCLOCK_FITS;
+}
+
+bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	if (!s->start_ns || gpuclock_is_beyond(c, s) ||
+	    window_judge(&c->w[0], s) != GPUCLOCK_FITS || sight_is_late(&c->w[0], s))
+		return false;
+	gpuclock_note(c, s);
+	c->trials = 0;
+	gpuclock_take(c, s);
+	return true;
 }
 
 /* ---- questions ----------------------------------------------------------- */

@@ -35,11 +35,15 @@
 
 struct gpuclock;
 
-/* One kernel on one channel as it was told; host times are ns of one steady clock. */
+/*
+ * One kernel as it was told, on one channel or, for each end, on the one whose callback came
+ * soonest after it; host times are ns of one steady clock.
+ */
 struct gpuclock_sight {
 	uint64_t gpu_start_ns, gpu_stop_ns;
 	uint64_t start_ns, stop_ns;	/* times of the callbacks that brought them; 0: none */
 	uint64_t launch_ns;		/* not launched before; 0: not known */
+	uint64_t gpu_first_ns;		/* its earliest start on any channel; 0: gpu_start_ns */
 };
 
 enum gpuclock_verdict {
@@ -58,6 +62,12 @@ void gpuclock_free(struct gpuclock *c);
  */
 enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sight *s,
 				   bool trusted);
+
+/*
+ * The same of one that is trusted and fits, and says nothing of a step.  False: it is not such a
+ * one, and nothing has changed.
+ */
+bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s);
 
 /* Whether the host saw it run for as long as it ran, which was not too short a time to tell. */
 bool gpuclock_watched(const struct gpuclock_sight *s);

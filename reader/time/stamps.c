@@ -18,6 +18,7 @@
 #define WORK		64	/* 1/64 is the unit of stamps.posted */
 #define ROUNDED_NS	16	/* more than a moment is rounded by */
 #define EVERY		16	/* works have their time of posting kept */
+#define NEAR_NS		1000000	/* channels of a kernel start, and stop, nearly together */
 
 /* ---- the order of a queue ------------------------------------------------ */
 
@@ -143,27 +144,26 @@ static bool kernel_overlaps(const struct stamps_kernel *k, const struct gpuclock
  * Did it begin after all other kernels had stopped?  A kernel's channels are judged one after
  * another, and the others are as they were meanwhile.
  */
-static bool kernel_is_apart(struct stamps *s, const struct stamps_kernel *own,
-			    const struct stamps_told *told)
+static bool kernel_is_apart(struct stamps *s, const struct stamps_kernel *own, uint64_t start)
 {
-	if (s->apart_group != told->group) {
-		s->apart_group = told->group;
+	if (s->apart_group != own->group) {
+		s->apart_group = own->group;
 		s->apart_stop = 0;
 		for (uint32_t i = 0; i < STAMPS_KERNELS; i++)
 			if (&s->kernel[i] != own && s->kernel[i].stop > s->apart_stop)
 				s->apart_stop = s->kernel[i].stop;
 	}
-	return told->sight.gpu_start_ns + OVERLAP_NS >= s->apart_stop;
+	return start + OVERLAP_NS >= s->apart_stop;
 }
 
-static void kernel_note(struct stamps *s, struct stamps_kernel *k, const struct stamps_told *told)
+static void kernel_note(struct stamps *s, struct stamps_kernel *k, uint64_t start, uint64_t stop)
 {
-	if (s->apart_group != told->group)
+	if (s->apart_group != k->group)
 		s->apart_group = 0;
-	if (told->sight.gpu_start_ns < k->start)
-		k->start = told->sight.gpu_start_ns;
-	if (told->sight.gpu_stop_ns > k->stop)
-		k->stop = told->sight.gpu_stop_ns;
+	if (start < k->start)
+		k->start = start;
+	if (stop > k->stop)
+		k->stop = stop;
 }
 
 /*
@@ -178,7 +178,8 @@ static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told 
 	if (!told->group)
 		return STAMP_GOOD;
 	own = kernel_of(s, told->group);
-	for (uint32_t i = 0; !kernel_is_apart(s, own, told) && i < STAMPS_KERNELS; i++) {
+	for (uint32_t i = 0; !kernel_is_apart(s, own, told->sight.gpu_start_ns) &&
+			     i < STAMPS_KERNELS; i++) {
 		struct stamps_kernel *k = &s->kernel[i];
 
 		if (!k->group || k == own || !kernel_overlaps(k, &told->sight))
@@ -193,7 +194,7 @@ static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told 
 	own->doubtful |= doubtful;
 	if (own->doubtful)
 		return STAMP_REPEATED;
-	kernel_note(s, own, told);
+	kernel_note(s, own, told->sight.gpu_start_ns, told->sight.gpu_stop_ns);
 	return STAMP_GOOD;
 }
 
@@ -474,6 +475,83 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 		return STAMP_DISTRUSTED;
 	}
 	return STAMP_GOOD;
+}
+
+/* ---- all channels at once ------------------------------------------------- */
+
+static bool told_is_strange(const struct stamps *s, const struct stamps_told *told)
+{
+	const struct stamps_channel *ch = &s->channel[told->channel % STAMPS_CHANNELS];
+	const struct stamps_queue *q = &ch->queue[told->queue];
+
+	return told->channel >= STAMPS_CHANNELS || told->fault != STAMP_GOOD ||
+	       !told->sight.start_ns || !told->sight.stop_ns || !channel_is_trusted(ch, told) ||
+	       told->place > q->sure || (q->nlies && queue_has_lied(q, told->place));
+}
+
+/* The host's time less the GPU's; what one differs by from another is the callbacks' delay. */
+static int64_t sight_delay(uint64_t host_ns, uint64_t gpu_ns)
+{
+	return (int64_t)(host_ns - gpu_ns);
+}
+
+void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
+		      const struct stamps_told *told)
+{
+	const struct gpuclock_sight *t = &told->sight;
+	bool first = !w->channels;
+
+	w->strange = w->strange || told_is_strange(s, told);
+	if (first || sight_delay(t->start_ns, t->gpu_start_ns) <
+		     sight_delay(w->tight.start_ns, w->tight.gpu_start_ns)) {
+		w->tight.start_ns = t->start_ns;
+		w->tight.gpu_start_ns = t->gpu_start_ns;
+	}
+	if (first || sight_delay(t->stop_ns, t->gpu_stop_ns) <
+		     sight_delay(w->tight.stop_ns, w->tight.gpu_stop_ns)) {
+		w->tight.stop_ns = t->stop_ns;
+		w->tight.gpu_stop_ns = t->gpu_stop_ns;
+	}
+	if (first || t->gpu_start_ns < w->first_start)
+		w->first_start = t->gpu_start_ns;
+	if (t->gpu_start_ns > w->last_start)
+		w->last_start = t->gpu_start_ns;
+	if (first || t->gpu_stop_ns < w->first_stop)
+		w->first_stop = t->gpu_stop_ns;
+	if (t->gpu_stop_ns > w->last_stop)
+		w->last_stop = t->gpu_stop_ns;
+	if (told->channel >= w->channels)
+		w->channels = told->channel + 1;
+}
+
+/* They are told to have run beside each other, and nothing else meanwhile. */
+static bool whole_is_one_kernel(struct stamps *s, const struct stamps_kernel *own,
+				const struct stamps_whole *w)
+{
+	return w->last_start <= w->first_stop && w->last_start - w->first_start <= NEAR_NS &&
+	       w->last_stop - w->first_stop <= NEAR_NS && !own->doubtful &&
+	       kernel_is_apart(s, own, w->first_start);
+}
+
+bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct stamps_whole *w,
+			const struct stamps_told *told)
+{
+	struct gpuclock_sight sight = w->tight;
+	struct stamps_kernel *own;
+
+	if (w->strange || !told->group)
+		return false;
+	sight.launch_ns = told->sight.launch_ns;
+	sight.gpu_first_ns = w->first_start;
+	own = kernel_of(s, told->group);
+	if (told->alone && own->stop)
+		return false;		/* it was judged before */
+	if (!whole_is_one_kernel(s, own, w) || (clock && !gpuclock_see_plain(clock, &sight)))
+		return false;
+	kernel_note(s, own, w->first_start, w->last_stop);
+	if (w->channels > s->channels)
+		s->channels = w->channels;
+	return true;
 }
 
 const char *stamps_fault_text(enum stamp_fault fault)

@@ -139,6 +139,27 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 			      const struct stamps_told *told);
 
 /*
+ * All channels of an operation, as far as they are alike: nearly all are.  Zeroed is none; each one
+ * is added, and then all are judged at once, in a fraction of the time that each would take.
+ */
+struct stamps_whole {
+	struct gpuclock_sight tight;	/* of callbacks that came soonest after their stamps */
+	uint64_t first_start, last_start, first_stop, last_stop;	/* ns of the GPU's clock */
+	uint32_t channels;
+	bool strange;			/* one of them needs to be looked at by itself */
+};
+
+void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
+		      const struct stamps_told *told);
+
+/*
+ * True: all are STAMP_GOOD.  False: each is to be judged by itself (stamps_judge()).  `told` has
+ * what all channels have in common.
+ */
+bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct stamps_whole *w,
+			const struct stamps_told *told);
+
+/*
  * An operation was posted (CLOCK_MONOTONIC) on so many channels; 0: not known.
  * Returns its place, by which its stamps are compared with what was posted since.
  */
