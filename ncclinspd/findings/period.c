@@ -83,11 +83,6 @@ static uint32_t gap_before(const struct period *p, uint32_t i)
 
 /* ---- candidates ------------------------------------------------------------- */
 
-struct occurrence {
-	uint32_t token;
-	uint32_t age;		/* i of period_place() */
-};
-
 struct distance {
 	uint32_t lag;
 	uint32_t times;
@@ -98,18 +93,10 @@ struct search {
 	uint32_t *kind;
 	bool *is_long;		/* the gap before it */
 	double *gap;
-	struct occurrence *at;
+	struct index newest;	/* kind -> the last one that was met */
+	uint32_t *newer;	/* the next newer one of its kind, or POOL_NONE */
 	struct distance *distances;
 };
-
-static int calls_by_token(const void *one, const void *two)
-{
-	const struct occurrence *a = one, *b = two;
-
-	if (a->token != b->token)
-		return a->token < b->token ? -1 : 1;
-	return a->age < b->age ? -1 : a->age > b->age;
-}
 
 static int distances_by_times(const void *one, const void *two)
 {
@@ -148,39 +135,45 @@ static void kinds_of(const struct period *p, bool gaps, struct search *s)
 		s->is_long[i] = gaps && i + 1 < n && gap_before(p, i) > LONG_GAP * median;
 		if (s->is_long[i])
 			s->kind[i] = ~s->kind[i];
-		s->at[i] = (struct occurrence){ s->kind[i], i };
 	}
-	qsort(s->at, n, sizeof(*s->at), calls_by_token);
 }
 
-static void count_distances(const struct occurrence *at, uint32_t n, struct distance *distances)
+static void count_distances(struct search *s, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		distances[i].lag = i;
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = i + 1; k <= i + HOPS && k < n && at[k].token == at[i].token; k++)
-			distances[at[k].age - at[i].age].times++;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t newer = index_find(&s->newest, s->kind[i]);
+
+		s->newer[i] = newer;
+		for (int hop = 0; hop < HOPS && newer != POOL_NONE; hop++) {
+			s->distances[i - newer].times++;
+			newer = s->newer[newer];
+		}
+		index_set(&s->newest, s->kind[i], i);
+	}
 }
 
 /* The most frequent ones, in growing order; how many. */
 static uint32_t distances_choose(struct distance *distances, uint32_t n)
 {
-	uint32_t chosen = 0, longest = n / ITERATIONS;
+	uint32_t chosen = 0;
 
-	qsort(distances, longest + 1, sizeof(*distances), distances_by_times);
-	while (chosen < CANDIDATES && chosen <= longest && distances[chosen].times)
-		chosen++;
+	for (uint32_t lag = 1; lag <= n / ITERATIONS; lag++)
+		if (distances[lag].times)
+			distances[chosen++] = (struct distance){ lag, distances[lag].times };
+	qsort(distances, chosen, sizeof(*distances), distances_by_times);
+	chosen = chosen < CANDIDATES ? chosen : CANDIDATES;
 	qsort(distances, chosen, sizeof(*distances), distances_by_lag);
 	return chosen;
 }
 
+/* Share of operations that are of the kind of the one `lag` after; 0: less than SHARE. */
 static double kinds_share(const uint32_t *kind, uint32_t lag, uint32_t n)
 {
-	uint32_t same = 0;
+	uint32_t others = 0, most = (uint32_t)((1 - SHARE) * (n - lag)) + 1;
 
-	for (uint32_t i = 0; i + lag < n; i++)
-		same += kind[i] == kind[i + lag];
-	return (double)same / (n - lag);
+	for (uint32_t i = 0; i + lag < n && others <= most; i++)
+		others += kind[i] != kind[i + lag];
+	return others <= most ? 1 - (double)others / (n - lag) : 0;
 }
 
 /* Do long gaps come again after as many operations, and not anywhere? */
@@ -218,13 +211,15 @@ static uint32_t find_lag(const struct period *p, bool gaps)
 		.kind = malloc(n * sizeof(*s.kind)),
 		.is_long = malloc(n * sizeof(*s.is_long)),
 		.gap = malloc(n * sizeof(*s.gap)),
-		.at = malloc(n * sizeof(*s.at)),
+		.newer = malloc(n * sizeof(*s.newer)),
 		.distances = calloc(n, sizeof(*s.distances)),
 	};
 
-	if (s.kind && s.is_long && s.gap && s.at && s.distances) {
+	/* The seed is an address: jobs cannot know it. */
+	if (!index_init(&s.newest, n, (uintptr_t)p) && s.kind && s.is_long && s.gap && s.newer &&
+	    s.distances) {
 		kinds_of(p, gaps, &s);
-		count_distances(s.at, n, s.distances);
+		count_distances(&s, n);
 		lag = best_lag(&s, distances_choose(s.distances, n), n);
 		if (gaps && lag && !gaps_recur(&s, lag, n))
 			lag = 0;
@@ -232,7 +227,8 @@ static uint32_t find_lag(const struct period *p, bool gaps)
 	free(s.kind);
 	free(s.is_long);
 	free(s.gap);
-	free(s.at);
+	index_deinit(&s.newest);
+	free(s.newer);
 	free(s.distances);
 	return lag;
 }
