@@ -309,7 +309,7 @@ RARE int step_start_rare(struct shmring_lane *lane, void **handle, const struct 
 	uint16_t *place = NULL;
 
 	if (op)
-		head |= steps_op_head(op) & STEPS_INHERITED;
+		head = steps_head(steps_op_head(op));
 	if (op && nci_token_lane(parent) == lane->index)
 		place = steps_place(op, d->proxyStep.step);
 	if (place && *place) {
