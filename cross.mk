@@ -24,10 +24,11 @@ ARM_MAKE  = PKG_CONFIG_SYSROOT_DIR=$(ARM_TREE) \
 
 # Not there: what asks /proc who somebody is, where the emulator tells a start of its own
 # (containers, discover); what installs a filter of system calls (loop); what counts pages
-# that the emulator does not ask for (shmring_lanes), or what starts programs (sim_loader,
-# top); and what takes minutes there, and has nothing in it that depends on the processor.
-ARM_NOT   := containers discover discover_end gpuclock loop reconstruct_order shmring_lanes \
-             sim_loader steer straggler stream top_keys top_layout
+# that the emulator does not ask for (shmring_lanes), or what starts programs (faults, raise,
+# reader_library, sim_loader, top); and what takes minutes there, and has nothing in it that
+# depends on the processor.
+ARM_NOT   := containers discover discover_end faults gpuclock loop raise reader_library \
+             reconstruct_order shmring_lanes sim_loader steer straggler stream top_keys top_layout
 ARM_TESTS := $(filter-out $(ARM_NOT:%=$(ARM)/tests/test_%),$(patsubst $(B)/%,$(ARM)/%,$(TESTS)))
 
 space := $(subst ,, )
