@@ -201,10 +201,10 @@ END_TEST
 START_TEST(an_answer_tells_whom_it_speaks_of)
 {
 	static const char job[] = "SLURM_JOB_ID=47";
-	struct process *p[4];
+	struct process *p[6];
 	json_t *a;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		p[i] = fx_process(10 + i, 0, i);
 		if (i < 3)
 			memcpy(p[i]->env, job, p[i]->env_bytes = sizeof(job));
@@ -215,8 +215,16 @@ START_TEST(an_answer_tells_whom_it_speaks_of)
 	p[2]->mask = NCI_EVENT_BIT(NCI_EV_COLL);
 	p[2]->steering.mode = NCI_MODE_BURST;
 	p[2]->steering.settles_ns = fx.now_ns + 9;
+	for (int i = 4; i < 6; i++) {
+		p[i]->level = NCI_LEVEL_NET;
+		p[i]->mask = NCI_EVENT_BIT(NCI_EV_COLL);
+		p[i]->steering.mode = NCI_MODE_BURST;
+		p[i]->steering.known = true;
+	}
+	p[4]->steering.sequence = 1;
 	a = findings("");
-	ck_assert_uint_eq(fx_number(a, "watched.live"), 3);
+	ck_assert_uint_eq(fx_number(a, "watched.live"), 5);
+	ck_assert_uint_eq(fx_number(a, "watched.unled"), 1);
 	ck_assert_uint_eq(fx_number(a, "watched.unseen"), 1);
 	ck_assert_uint_eq(fx_number(a, "watched.settling"), 1);
 	ck_assert_uint_eq(fx_number(a, "watched.settles_mono_ns"), fx.now_ns + 9);

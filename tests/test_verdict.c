@@ -111,6 +111,16 @@ START_TEST(nobody_says_all_is_well_who_cannot_see)
 }
 END_TEST
 
+START_TEST(nor_who_hears_so_little)
+{
+	set_watched("unled", 8);
+	fx_build();
+	ck_assert(fx_shows("8 live processes; but 8 of 8 processes do not see the daemon's "
+			   "control file"));
+	ck_assert(fx_shows("and a late rank shows late"));
+}
+END_TEST
+
 START_TEST(whose_kernels_are_not_timed_yet_is_told_from_when_on)
 {
 	set_watched("settling", 8);
@@ -199,6 +209,7 @@ int main(void)
 		FX_TEST(nothing_is_judged_here),
 		FX_TEST(without_a_live_process_nothing_is_called_well),
 		FX_TEST(nobody_says_all_is_well_who_cannot_see),
+		FX_TEST(nor_who_hears_so_little),
 		FX_LOOP(whose_kernels_are_not_timed_yet_is_told_from_when_on, 0, 2),
 		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
 		FX_TEST(a_late_rank_is_listed_first),

@@ -90,7 +90,7 @@ static void finding_put_gathered(const struct rows_writer *w, struct json *j, co
 
 struct watched {
 	const struct request *request;
-	uint64_t live, unseen, settling;
+	uint64_t live, unseen, settling, unled;
 	uint64_t settles_ns;	/* the kernels of all of `settling` are timed from then on */
 };
 
@@ -166,6 +166,8 @@ static void watched_add(struct watched *w, const struct process *p, uint64_t now
 	w->live++;
 	if (kernels_state(p) != KERNELS_SETTLING) {
 		w->unseen += process_level(p) && !process_sampling(p);
+		w->unled += p->steering.known && !p->steering.sequence &&
+			    kernels_state(p) == KERNELS_OUTSIDE;
 		return;
 	}
 	w->settling++;
