@@ -18,7 +18,7 @@ static int new_fault(struct parser *p, enum sim_fault_kind kind, struct sim_faul
 	parse_lay_out(p);
 	*f = (struct sim_fault){ .kind = kind, .rank = -1, .family = -1, .every = 1,
 				 .burst = 1, .until = UINT64_MAX, .factor = 1, .peer = -1,
-				 .channel = -1, .datatype = -1, .root = -1,
+				 .channel = -1, .queue = -1, .datatype = -1, .root = -1,
 				 .state = NCCL_STEP_SEND_WAIT };
 	p->scn->nfaults++;
 	*faultp = f;
@@ -192,7 +192,7 @@ static int fault_factor(struct parser *p, struct sim_fault *f)
 	return r || f->factor >= 1 ? r : lex_fail(&p->lex, "a factor is at least 1x");
 }
 
-/* slow link A to B by Xx ... | slow channel C rank R by Xx [which operations] */
+/* slow link A to B by Xx ... | slow channel C [queue Q] rank R by Xx [which operations] */
 static int on_slow(struct parser *p)
 {
 	bool link = lex_accept(&p->lex, "link");
@@ -211,6 +211,8 @@ static int on_slow(struct parser *p)
 			r = lex_int(&p->lex, 0, p->scn->nranks - 1, &f->peer);
 	} else {
 		r = lex_int(&p->lex, 0, 63, &f->channel);
+		if (!r && lex_accept(&p->lex, "queue"))
+			r = lex_int(&p->lex, 0, SCENARIO_MAX_QUEUES - 1, &f->queue);
 		if (!r)
 			r = fault_rank(p, f);
 	}

@@ -81,7 +81,8 @@ static int on_netplugin(struct parser *p)
 	for (unsigned int i = 0; w && i < sizeof(words) / sizeof(words[0]); i++) {
 		if (!strcmp(w, words[i])) {
 			p->scn->net = i;
-			return 0;
+			return lex_accept(&p->lex, "queues") ?
+				lex_int(&p->lex, 1, SCENARIO_MAX_QUEUES, &p->scn->queues) : 0;
 		}
 	}
 	return lex_fail(&p->lex, "'%s' is none of off, ib, socket, external", w ? w : "");

@@ -118,10 +118,13 @@ uint64_t plan_gpu_clock(const struct scenario *scn, int world, int64_t model_ns)
 bool plan_fault_covers(const struct scenario *scn, const struct sim_fault *fault,
 		       const struct plan_op *op);
 
-/* How many times slower than it is a link, or a channel of a rank, is in this operation. */
+/*
+ * How many times slower than it is a link, or a channel of a rank, is in this operation; in that
+ * step, or with -1 in any.
+ */
 double plan_fault_link(const struct scenario *scn, const struct plan_op *op, int from, int to);
 double plan_fault_channel(const struct scenario *scn, const struct plan_op *op, int world,
-			  int channel);
+			  int channel, int step);
 
 /* A link as it is in this operation: one that a fault makes slow, if it does. */
 struct sim_link plan_link(const struct scenario *scn, const struct plan_op *op, int from, int to);

@@ -69,7 +69,7 @@ double plan_fault_link(const struct scenario *scn, const struct plan_op *op, int
 }
 
 double plan_fault_channel(const struct scenario *scn, const struct plan_op *op, int world,
-			  int channel)
+			  int channel, int step)
 {
 	double factor = 1;
 
@@ -77,6 +77,7 @@ double plan_fault_channel(const struct scenario *scn, const struct plan_op *op, 
 		const struct sim_fault *f = &scn->fault[i];
 
 		if (f->kind == FAULT_SLOW_CHANNEL && f->rank == world && f->channel == channel &&
+		    (f->queue < 0 || step < 0 || f->queue == step % scn->queues) &&
 		    fault_is_in(f, op))
 			factor *= f->factor;
 	}

@@ -313,7 +313,7 @@ static int slowest_channel(const struct plan *plan, const struct plan_op *op, do
 		for (int s = 0; s < op->nsides; s++) {
 			double f = plan_fault_channel(plan->scn, op,
 						      op->comm->world[op->side[s].rank],
-						      plan_channel_number(op, c));
+						      plan_channel_number(op, c), -1);
 
 			if (f <= 1 || (index >= 0 && f <= *factor))
 				continue;

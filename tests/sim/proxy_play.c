@@ -111,12 +111,14 @@ union net_data {
 	struct nccl_net_socket_v1 socket;
 };
 
-static void net_fill(union net_data *data, enum sim_net net, const struct work_action *a)
+static void net_fill(union net_data *data, const struct scenario *scn,
+		     const struct work_action *a)
 {
 	bool send = a->sub->kind == WORK_SEND;
-	int queue = 256 + 2 * a->sub->channel + send;
+	int nth = a->sub->channel * scn->queues + a->step % scn->queues;
+	int queue = 256 + 2 * nth + send;
 
-	if (net == NET_SOCKET)
+	if (scn->net == NET_SOCKET)
 		data->socket = (struct nccl_net_socket_v1){
 			NCCL_NET_TYPE, { queue, !send, a->size } };
 	else
@@ -146,7 +148,7 @@ static void net_start(struct member *m, const struct work_action *a)
 	event_fill(&ev, NCCL_NET_PLUGIN, parent, sub->rank);
 	ev.descr.netPlugin = (struct nccl_net_plugin){
 		.id = ids[net], .data = &data };
-	net_fill(&data, net, a);
+	net_fill(&data, m->player->scn, a);
 	api_start(&m->player->api, sub->context, &sub->net[a->step % WORK_SLOTS], &ev);
 }
 

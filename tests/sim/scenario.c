@@ -23,6 +23,7 @@ static void set_defaults(struct scenario *s)
 		.hold_ns = -1,
 		.launch_ns = 6000,
 		.chunk_bytes = 512 << 10,
+		.queues = 1,
 		.poll = { .least_ns = 500, .mean_ns = 4000 },
 		.class_link = {
 			{ -1, -1, 2000, 200.0 },

@@ -18,6 +18,7 @@
 #define SCENARIO_MAX_COMMS	128
 #define SCENARIO_MAX_FAMILIES	16
 #define SCENARIO_MAX_LINKS	64
+#define SCENARIO_MAX_QUEUES	8	/* queue pairs of a connection */
 #define SCENARIO_MAX_FAULTS	32
 #define SCENARIO_MAX_GRAPHS	8
 #define SCENARIO_MAX_RAS	8
@@ -138,6 +139,7 @@ struct sim_fault {
 	double factor;		/* slow link, slow channel: so many times slower */
 	int peer;		/* slow link: the world rank at its end */
 	int channel;		/* slow channel */
+	int queue;		/* of that one alone; -1: of all */
 	int other_family;	/* swap: the call that comes before its time, */
 	uint64_t other_op;	/* and which one of its communicator */
 	uint64_t count;		/* mismatch: 0 and -1 as with the others */
@@ -164,6 +166,7 @@ struct scenario {
 	bool thread_per_process;
 	bool together;		/* who waits for its GPU waits for the launches of its peers */
 	enum sim_net net;
+	int queues;		/* queue pairs of a connection, used in turn, step by step */
 	bool agv;		/* Broadcast runs as AllGatherV, invisible from 2.29 on */
 	double pace;		/* 0: as fast as can be; 1: real; 10: tenfold */
 	int64_t hold_ns;	/* stay when there is nothing more to do; -1: unset */

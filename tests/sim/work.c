@@ -159,7 +159,9 @@ struct flow {
 	struct work_sub *sub;
 	int64_t take, data, own, end;	/* end: had nothing gone wrong */
 	int64_t cut;			/* nothing happens from here on */
-	int64_t dt, wire;		/* from step to step; of it on the network */
+	int64_t dt;			/* from step to step */
+	int64_t latency, moving;	/* of it on the network, where nothing is slow */
+	int sender;			/* world rank */
 	int stuck_step, stuck_state;	/* -1: flows freely */
 };
 
@@ -279,6 +281,16 @@ static void peer_wait(struct flow *f, int step, int64_t ready, int64_t sent)
 	}
 }
 
+/* How long a step is on the network. */
+static int64_t step_wire(const struct flow *f, int step)
+{
+	double factor = plan_fault_channel(f->task->member->player->scn, &f->task->op, f->sender,
+					   f->sub->channel, step);
+	int64_t wire = f->latency + (int64_t)((double)f->moving * factor);
+
+	return wire < f->dt ? wire : f->dt;
+}
+
 /*
  * Data that the own GPU has waits for the peer until all are there; what comes
  * later waits in the GPU for what the ring brings.  A step is on the network as
@@ -286,7 +298,7 @@ static void peer_wait(struct flow *f, int step, int64_t ready, int64_t sent)
  */
 static int64_t send_step(struct flow *f, int step, int64_t posted, int64_t *sentp)
 {
-	int64_t ready, sent, stop, go = time_after(f->data, (step + 1) * f->dt - f->wire);
+	int64_t ready, sent, stop, go = time_after(f->data, (step + 1) * f->dt - step_wire(f, step));
 
 	flow_emit(f, posted, WORK_STEP_START, step, 0);
 	flow_emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_SEND_GPU_WAIT);
@@ -327,7 +339,7 @@ static int64_t recv_step(struct flow *f, int step, int64_t posted, int64_t *arri
 	return stop;
 }
 
-/* How long one step takes, and how much of it on the network. */
+/* How long one step takes, and its link. */
 static void pace_steps(struct flow *f)
 {
 	const struct plan_op *op = &f->task->op;
@@ -340,10 +352,9 @@ static void pace_steps(struct flow *f)
 	double bytes = (double)f->sub->bytes / f->sub->nsteps * op->nchannels;
 
 	f->dt = f->data == PLAN_NEVER ? 0 : (f->end - f->data) / f->sub->nsteps;
-	f->wire = link.latency_ns + (int64_t)(bytes / link.rate *
-		  plan_fault_channel(scn, op, from, f->sub->channel));
-	if (f->wire > f->dt)
-		f->wire = f->dt;
+	f->latency = link.latency_ns;
+	f->moving = (int64_t)(bytes / link.rate);
+	f->sender = from;
 }
 
 static bool fault_is_kill(const struct sim_fault *fault)
