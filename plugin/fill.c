@@ -174,6 +174,7 @@ static uint32_t fill_net_op(struct nci_ev_net_plugin *ev)
 		return 0;
 	ev->peer = op->peer;
 	ev->channel = op->channel;
+	ev->origin = op->origin;
 	form = op->form & NCI_FORM_SEND;
 	atomic_thread_fence(memory_order_acquire);
 	if (steps_find(token) == op && shmring_find(&process_self.ring, ev->parent) == step) {
@@ -182,6 +183,7 @@ static uint32_t fill_net_op(struct nci_ev_net_plugin *ev)
 	}
 	ev->peer = -1;
 	ev->channel = 0;
+	ev->origin = 0;
 	return 0;
 }
 

@@ -178,12 +178,14 @@ END_TEST
 START_TEST(operation_of_another_process_is_recorded_with_its_origin)
 {
 	void *foreign = (void *)(UINT64_C(0x8badf00d) << 32 | 1), *parent = (void *)0x1234000;
+	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 0, 77, 1, 4242, 65536 } };
+	const struct nci_ev_net_plugin *request;
 	const struct nci_ev_proxy_op *ev;
 	void *op, *step, *net;
 
 	op = PD_START(&pd, NCCL_PROXY_OP, .context = foreign, .parent = parent, .pid = 4242);
 	step = PD_START(&pd, NCCL_PROXY_STEP, .context = foreign, .parent = op);
-	net = PD_START(&pd, NCCL_NET_PLUGIN, .context = foreign, .parent = step);
+	net = PD_START(&pd, NCCL_NET_PLUGIN, .context = foreign, .parent = step, .payload = &ib);
 	ck_assert(op && step && net);
 	pd_state(&pd, step, NCCL_STEP_SEND_WAIT, &(uint64_t){ 100 });
 	pd_stop(&pd, net);
@@ -199,7 +201,10 @@ START_TEST(operation_of_another_process_is_recorded_with_its_origin)
 	ck_assert_uint_eq(ev->bytes, 100);
 	ck_assert_uint_eq(step_record(0)->form & 0xf0, NCI_FORM_FOREIGN | NCI_FORM_SEND);
 	ck_assert_uint_eq(step_record(0)->comm, NCI_COMM_NONE);
-	ck_assert(pd_record(&pd, NCI_EV_NET_PLUGIN, 0)->form & NCI_FORM_FOREIGN);
+	request = (const void *)pd_record(&pd, NCI_EV_NET_PLUGIN, 0);
+	ck_assert(request->form & NCI_FORM_FOREIGN);
+	ck_assert_uint_eq(request->op, (uint64_t)op);
+	ck_assert_uint_eq(request->origin, (uint64_t)foreign);
 	ck_assert_uint_eq(pd.live.foreign, 3);
 }
 END_TEST

@@ -280,7 +280,9 @@ struct nci_ev_net_plugin {
 	uint32_t queue;		/* number of the queue pair, or the socket's descriptor */
 	int32_t device;		/* place in the connection's list of NICs; sockets: -1 */
 	int32_t opcode;		/* ibv_wr_opcode; -1: not told */
-	uint8_t zero2[20];
+	uint8_t zero2[4];
+	uint64_t origin;	/* NCI_FORM_FOREIGN: the issuer's context token; else 0 */
+	uint8_t zero3[8];
 };
 
 #define NCI_NET_IB_V1		0x10001

@@ -298,7 +298,8 @@ static int64_t step_wire(const struct flow *f, int step)
  */
 static int64_t send_step(struct flow *f, int step, int64_t posted, int64_t *sentp)
 {
-	int64_t ready, sent, stop, go = time_after(f->data, (step + 1) * f->dt - step_wire(f, step));
+	int64_t go = time_after(f->data, (step + 1) * f->dt - step_wire(f, step));
+	int64_t ready, sent, stop;
 
 	flow_emit(f, posted, WORK_STEP_START, step, 0);
 	flow_emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_SEND_GPU_WAIT);
