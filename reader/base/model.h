@@ -265,6 +265,14 @@ struct transfers {
 	uint64_t data_ticks;	/* its first step had its data, or it had come; 0: not told */
 };
 
+/* A request of the network plugin, on a queue pair or a socket, that is complete. */
+struct net_request {
+	const struct process *issuer, *executor;	/* as of transfers */
+	uint16_t comm_index;
+	name_t comm_name;	/* NULL: none */
+	const struct nci_ev_net_plugin *ev;	/* of two lines */
+};
+
 /* Sources of a duration, the best first.  Never mixed in one histogram. */
 #define TIMING_SOURCES(X)		\
 	X(NONE,        NULL)		\

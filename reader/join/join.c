@@ -421,6 +421,7 @@ static join_fn *const handlers[NCI_EV_END] = {
 	[NCI_EV_PROXY_STEP] = join_on_proxy_step,
 	[NCI_EV_PROXY_SUMS] = join_on_proxy_sums,
 	[NCI_EV_KERNEL_CH]  = join_on_kernel_ch,
+	[NCI_EV_NET_PLUGIN] = join_on_net_plugin,
 	[NCI_EV_GROUP_API]  = join_on_group_api,
 	[NCI_EV_COLL_API]   = join_on_coll_api,
 	[NCI_EV_P2P_API]    = join_on_p2p_api,

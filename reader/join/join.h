@@ -29,6 +29,7 @@ struct reconstruct {
 	struct names *names;
 	reconstruct_done_fn *done;
 	reconstruct_moved_fn *moved;	/* or NULL */
+	reconstruct_requested_fn *requested;	/* or NULL */
 	void *arg;
 	struct recon_room room;
 	struct recon **recons;	/* limits.processes places; NULL: free */
@@ -56,6 +57,7 @@ typedef void join_fn(struct reconstruct *rc, struct recon *r, const struct event
 join_fn join_on_group_api, join_on_coll_api, join_on_p2p_api;
 join_fn join_on_group;
 join_fn join_on_kernel_ch, join_on_proxy_op, join_on_proxy_step, join_on_proxy_sums;
+join_fn join_on_net_plugin;
 
 /* Fill in the process that it is of; nothing else is known.  `op` is zeroed. */
 void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns);

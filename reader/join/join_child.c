@@ -89,16 +89,16 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 }
 
 /* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
-static struct recon *child_issuer(struct reconstruct *rc, struct recon *r,
-				  const struct nci_ev_proxy_op *c)
+static struct recon *child_issuer(struct reconstruct *rc, struct recon *r, uint8_t form,
+				  uint64_t origin)
 {
 	uint32_t place;
 	struct recon *other;
 
-	if (!(c->form & NCI_FORM_FOREIGN))
+	if (!(form & NCI_FORM_FOREIGN))
 		return r;
 	place = index_find(&rc->nonces, join_nonce_key(r->process->uid,
-						       nci_context_nonce(c->origin)));
+						       nci_context_nonce(origin)));
 	other = place == POOL_NONE ? NULL : rc->recons[place];
 	if (!other || other->ended)
 		return NULL;
@@ -126,11 +126,16 @@ static uint64_t steps_first_data(const struct step_sums *steps, const struct nci
 	return steps->data_ticks ?: c->start + nci_span_ticks(c->state_span[0]);
 }
 
+static uint16_t child_comm(bool own, uint16_t comm, uint64_t origin)
+{
+	return own ? comm : (uint16_t)nci_context_comm(origin);
+}
+
 static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struct recon *r,
 		       const struct op *parent, const struct nci_ev_proxy_op *c,
 		       const struct step_sums *steps, uint64_t now_ns)
 {
-	uint16_t comm = issuer == r ? c->comm : (uint16_t)nci_context_comm(c->origin);
+	uint16_t comm = child_comm(issuer == r, c->comm, c->origin);
 	const struct transfers t = {
 		.issuer = issuer->process,
 		.executor = r->process,
@@ -150,7 +155,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
-	struct recon *issuer = child_issuer(rc, r, c);
+	struct recon *issuer = child_issuer(rc, r, c->form, c->origin);
 	struct step_sums steps;
 	bool has_steps = take_steps(r, c, &steps);
 	struct recon_comm *rcomm;
@@ -230,14 +235,36 @@ void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct ev
 		steps->sums = *EVENT(ev, proxy_sums);
 }
 
+/* Its payload is needed, and its end: of a request that never stopped no time is known. */
+void join_on_net_plugin(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	const struct nci_ev_net_plugin *c = EVENT(ev, net_plugin);
+	struct net_request request = { .executor = r->process, .ev = c };
+	struct recon *issuer;
+
+	if (!rc->requested || EVENT_LINES(ev) < 2 || c->form & NCI_FORM_UNSTOPPED)
+		return;
+	issuer = child_issuer(rc, r, c->form, c->origin);
+	if (!issuer) {
+		rc->stats.foreign_orphans++;
+		return;
+	}
+	request.issuer = issuer->process;
+	request.comm_index = child_comm(issuer == r, c->comm, c->origin);
+	request.comm_name = join_comm_name(rc, issuer, request.comm_index);
+	rc->requested(&request, now_ns, rc->arg);
+}
+
 struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 				 const struct nci_record *rec)
 {
+	const struct nci_ev_proxy_op *c = (const void *)rec;
 	struct recon *issuer = r;
 	uint32_t item;
 
 	if (rec->type == NCI_EV_PROXY_OP)
-		issuer = child_issuer(rc, r, (const struct nci_ev_proxy_op *)(const void *)rec);
+		issuer = child_issuer(rc, r, c->form, c->origin);
 	else if (rec->type != NCI_EV_KERNEL_CH)
 		return NULL;
 	if (!issuer || recon_find(issuer, rec->parent, &item) != RECON_OP)

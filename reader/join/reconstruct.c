@@ -120,6 +120,11 @@ void reconstruct_tell_moved(struct reconstruct *rc, reconstruct_moved_fn *moved)
 	rc->moved = moved;
 }
 
+void reconstruct_tell_requests(struct reconstruct *rc, reconstruct_requested_fn *requested)
+{
+	rc->requested = requested;
+}
+
 static uint32_t places_free(const struct reconstruct *rc)
 {
 	uint32_t i = 0;

@@ -34,6 +34,10 @@ typedef void reconstruct_done_fn(const struct op *op, uint64_t now_ns, void *arg
 /* A ProxyOp has stopped.  `t` and what it points to are valid during the call only. */
 typedef void reconstruct_moved_fn(const struct transfers *t, uint64_t now_ns, void *arg);
 
+/* A request of a network plugin is complete whose payload is read; likewise. */
+typedef void reconstruct_requested_fn(const struct net_request *request, uint64_t now_ns,
+				      void *arg);
+
 /*
  * Zero means the default.  Processes of one user beyond the first 32 that are attached
  * have an eighth of each per process, so that no user takes all memory.
@@ -103,8 +107,9 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 /* Detaches whatever is still attached. */
 void reconstruct_free(struct reconstruct *rc);
 
-/* Network transfers are told as well, with the same `arg`; NULL: they are not. */
+/* Network transfers, and requests, are told as well, with the same `arg`; NULL: they are not. */
 void reconstruct_tell_moved(struct reconstruct *rc, reconstruct_moved_fn *moved);
+void reconstruct_tell_requests(struct reconstruct *rc, reconstruct_requested_fn *requested);
 
 /* Makes process->recon.  -ENOMEM, or -ENOSPC: too many processes. */
 int reconstruct_attach(struct reconstruct *rc, struct process *process);
