@@ -1,22 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclinsp peers: what went over the network, link by link, the worst first. */
+/* ncclinsp peers: what went over the network, by link or by queue pair, the worst first. */
 #include "cli/view/columns.h"
 #include "schema/fields.h"
+#include "util/list.h"
+
+static const struct column queues_columns[] = {
+#include "schema/queues_columns.h"
+};
 
 int cmd_peers(struct cli *cli)
 {
-	const struct listing listing = {
+	const struct listing links = {
 		.array = "peers",
 		.asked = PEERS_FIELDS,
 		.columns = peers_columns,
 		.count = peers_column_count,
 		.nothing = "no transfer over a network has been seen",
 		.dress = peers_dress,
+	}, queues = {
+		.array = "queues",
+		.asked = QUEUES_FIELDS,
+		.columns = queues_columns,
+		.count = ARRAY_LEN(queues_columns),
+		.nothing = "no work request has been seen: level trace is needed, and an NCCL "
+			   "built with NET_PROFILER=1",
 	};
 	char target[128];
-	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s&channels=%s",
-			    cli->window ? cli->window : "all",
-			    cli->by_channel ? "each" : "together");
+	int used = snprintf(target, sizeof(target), "/v1/%s?window=%s%s",
+			    cli->by_queue ? "queues" : "peers", cli->window ? cli->window : "all",
+			    cli->by_queue ? "" :
+			    cli->by_channel ? "&channels=each" : "&channels=together");
 
 	if (cli->peer != CLI_ANY)
 		used += snprintf(target + used, sizeof(target) - (size_t)used, "&peer=%lld",
@@ -24,5 +37,5 @@ int cmd_peers(struct cli *cli)
 	if (cli->direction)
 		snprintf(target + used, sizeof(target) - (size_t)used, "&direction=%s",
 			 cli->direction);
-	return listing_run(cli, &listing, target);
+	return listing_run(cli, cli->by_queue ? &queues : &links, target);
 }

@@ -27,6 +27,8 @@ static const struct row {
 	  "rows of sums over operations: the longest idle made room for new ones" },
 	{ "aggregate.unbinned", "durations, from percentiles: a window had no room for them" },
 	{ "links.evicted", "network links: the longest idle made room for new ones" },
+	{ "queues.evicted", "figures of queue pairs: the longest idle made room for new ones" },
+	{ "queues.unbinned", "times of work requests, from percentiles: there was no room" },
 	{ "ranks.pushed_out", "operations, from comparing ranks: too many waited for others" },
 	{ "ranks.unscanned", "operations, from comparing ranks: too many new communicators" },
 	{ "exemplars.skipped", "slow operations, from exemplars: a user has four files a minute" },

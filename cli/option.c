@@ -116,6 +116,8 @@ static const struct option_row options[] = {
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank),
 	  IN(OPS) | IN(ATTACH), NULL,
 	  "a row for each rank", NULL, 0, 0 },
+	{ "by-queue", 0, OPTION_FLAG, offsetof(struct options, cli.by_queue), IN(PEERS), NULL,
+	  "a row for each queue pair or socket (level trace)", NULL, 0, 0 },
 	{ "by-channel", 0, OPTION_FLAG, offsetof(struct options, cli.by_channel), IN(PEERS), NULL,
 	  "a row for each channel of a link", NULL, 0, 0 },
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns),

@@ -251,6 +251,7 @@ int answers_start(struct daemon *d)
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,
 		.links = d->links,
+		.queues = d->queues,
 		.transferlog = d->transferlog,
 		.names = d->names,
 		.diagnose = d->diagnose,

@@ -33,6 +33,7 @@
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/queues.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
 #include "reader/base/accounts.h"
@@ -70,6 +71,7 @@ struct daemon {
 	struct nics *nics;		/* the same */
 	struct aggregate *aggregate;
 	struct links *links;
+	struct queues *queues;
 	struct transferlog *transferlog;
 	struct oplog *oplog;
 	struct diagnose *diagnose;
@@ -112,6 +114,7 @@ void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected, uint
 		void *arg);
 void flow_op(const struct op *op, uint64_t now_ns, void *arg);
 void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg);
+void flow_requested(const struct net_request *request, uint64_t now_ns, void *arg);
 void flow_appeared(void *arg, struct process *p, uint64_t now_ns);
 void flow_ended(void *arg, struct process *p, uint64_t now_ns);
 void flow_forgotten(void *arg, struct process *p);

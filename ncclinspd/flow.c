@@ -5,7 +5,7 @@
  *     discover -> drain -> decode -> reconstruct -> ranks
  *                                    ranks -> aggregate, oplog, diagnose, metrics -> serve
  *                                    ranks -> straggler -> diagnose
- *                                    reconstruct -> links, transferlog -> serve
+ *                                    reconstruct -> links, transferlog, queues -> serve
  */
 #include <string.h>
 #include <time.h>
@@ -107,6 +107,13 @@ void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 	links_last(d->links, &row);
 	metrics_moved(d->metrics, &row, now_ns);
 	transferlog_add(d->transferlog, t, d->links);
+}
+
+void flow_requested(const struct net_request *request, uint64_t now_ns, void *arg)
+{
+	struct daemon *d = arg;
+
+	queues_add(d->queues, request, now_ns);
 }
 
 /* What the kernel tells of the process. */

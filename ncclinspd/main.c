@@ -188,6 +188,7 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 	};
 	struct aggregate_limits cells = { 0 };
 	struct links_limits links = { 0 };
+	struct queues_limits queues = { 0 };
 	struct straggler_config late = { .window_ns = d->config.straggler_window_ns };
 	int r;
 
@@ -195,7 +196,7 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 		limits.seed = now_ns;
 	memory_init(&d->memory, d->config.memory_max);
 	limits.memory = &d->memory;
-	cells.seed = links.seed = joints.seed = late.seed = limits.seed;
+	cells.seed = links.seed = queues.seed = joints.seed = late.seed = limits.seed;
 	r = names_new(&d->names, NAMES_DEFAULT);
 	if (r == 0)
 		r = reconstruct_new(&d->reconstruct, &limits, d->names, flow_done, d);
@@ -203,12 +204,16 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 		r = ranks_new(&d->ranks, &joints, &hooks);
 	if (r == 0)
 		r = straggler_new(&d->straggler, &late);
-	if (r == 0)
+	if (r == 0) {
 		reconstruct_tell_moved(d->reconstruct, flow_moved);
+		reconstruct_tell_requests(d->reconstruct, flow_requested);
+	}
 	if (r == 0)
 		r = aggregate_new(&d->aggregate, &cells, now_ns);
 	if (r == 0)
 		r = links_new(&d->links, &links, now_ns);
+	if (r == 0)
+		r = queues_new(&d->queues, &queues);
 	if (r == 0)
 		r = transferlog_new(&d->transferlog, TRANSFERLOG_DEFAULT);
 	if (r == 0)
@@ -253,6 +258,7 @@ static int diagnose_start(struct daemon *d, uint64_t now_ns)
 		.waited_ns = answers_waited_ns,
 		.reconstruct = d->reconstruct,
 		.links = d->links,
+		.queues = d->queues,
 		.straggler = d->straggler,
 		.sensors = d->sensors,
 		.nics = d->nics,
@@ -487,6 +493,7 @@ static void daemon_stop(struct daemon *d)
 	journal_close(&d->journal);
 	oplog_free(d->oplog);
 	transferlog_free(d->transferlog);
+	queues_free(d->queues);
 	links_free(d->links);
 	aggregate_free(d->aggregate);
 	straggler_free(d->straggler);

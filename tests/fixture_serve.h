@@ -26,8 +26,8 @@
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
+#include "ncclinspd/sums/queues.h"
 #include "ncclinspd/sums/transferlog.h"
 #include "reader/base/names.h"
 #include "reader/join/reconstruct.h"
@@ -45,6 +45,7 @@ static struct {
 	struct serve *serve;
 	struct aggregate *aggregate;
 	struct links *links;
+	struct queues *queues;
 	struct transferlog *transferlog;
 	struct metrics *metrics;
 	struct oplog *oplog;
@@ -193,7 +194,7 @@ static inline void fx_diagnose_open(void)
 		.changed = fx_finding,
 		.meanwhile = fx_meanwhile,
 		.reconstruct = fx.reconstruct,
-		.links = fx.links,
+		.links = fx.links, .queues = fx.queues,
 		.straggler = fx.straggler,
 	};
 
@@ -210,6 +211,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	fx.now_ns = FX_START_NS;
 	ck_assert_int_eq(aggregate_new(&fx.aggregate, NULL, fx.now_ns), 0);
 	ck_assert_int_eq(links_new(&fx.links, NULL, fx.now_ns), 0);
+	ck_assert_int_eq(queues_new(&fx.queues, NULL), 0);
 	ck_assert_int_eq(transferlog_new(&fx.transferlog, 0), 0);
 	ck_assert_int_eq(oplog_new(&fx.oplog, 0), 0);
 	ck_assert_int_eq(names_new(&fx.names, FX_NAMES), 0);
@@ -228,7 +230,8 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.snapshot_outcome = fx_snapshot_outcome,
 		.reconstruct = fx.reconstruct,
 		.oplog = fx.oplog, .aggregate = fx.aggregate,
-		.links = fx.links, .transferlog = fx.transferlog, .names = fx.names,
+		.links = fx.links, .queues = fx.queues, .transferlog = fx.transferlog,
+		.names = fx.names,
 		.diagnose = fx.diagnose, .straggler = fx.straggler,
 		.exemplars = fx_exemplars, .accounts = fx_accounts_served,
 		.metrics = fx.metrics,
@@ -255,6 +258,7 @@ static inline void fx_serve_close(void)
 	aggregate_free(fx.aggregate);
 	transferlog_free(fx.transferlog);
 	links_free(fx.links);
+	queues_free(fx.queues);
 	for (size_t i = 0; i < fx.nprocesses; free(fx.processes[i++])) {
 		free(fx.processes[i]->comms);
 		free(fx.processes[i]->strings);

@@ -41,6 +41,7 @@ union fx_record {
 	struct nci_ev_coll_api coll_api;
 	struct nci_ev_p2p_api p2p_api;
 	struct nci_ev_ce_coll ce;
+	struct nci_ev_net_plugin net;
 };
 _Static_assert(sizeof(union fx_record) == NCI_SLOT_BYTES, "a record is a slot's content");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /v1/peers says of links made by hand. */
+/* What /v1/peers says of links made by hand, and /v1/queues of queue pairs. */
 #include "tests/fixture_serve.h"
 
 /* One operation of four steps to or from a peer, on a channel. */
@@ -28,6 +28,22 @@ static void move(const struct process *p, bool send, int32_t peer, uint8_t chann
 	move_in(p, send, peer, channel, bytes, 2000 + bytes / 10);
 }
 
+/* Requests of three queue pairs, of which the last takes three times as long. */
+static void request(const struct process *p, bool send, int32_t peer)
+{
+	for (uint32_t i = 0; i < 60; i++) {
+		const struct nci_ev_net_plugin ev = {
+			.form = 2 | (send ? NCI_FORM_SEND : 0), .id = NCI_NET_IB_V1, .op = 9,
+			.channel = 2, .peer = peer, .bytes = send ? 4096 : 0, .queue = 300 + i % 3,
+			.start = 1000000, .stop = 1000000 + (i % 3 == 2 ? 30000 : 10000),
+		};
+		const struct net_request r = { .issuer = p, .executor = p, .comm_name = "dp",
+					       .ev = &ev };
+
+		queues_add(fx.queues, &r, fx.now_ns);
+	}
+}
+
 static void setup(void)
 {
 	struct process *p;
@@ -39,6 +55,8 @@ static void setup(void)
 	move(p, false, 2, 0, 5000);
 	move(p, true, 4, 1, 1000);
 	move(fx_process(42, 0, 5), true, 4, 7, 0);
+	request(p, true, 4);
+	request(p, false, 2);
 }
 
 static void check_null(json_t *row, const char *path)
@@ -46,13 +64,18 @@ static void check_null(json_t *row, const char *path)
 	ck_assert_msg(json_is_null(fx_at(row, path)), "%s is not null", path);
 }
 
-static size_t count(const char *target)
+static size_t count_of(const char *target, const char *list)
 {
 	json_t *a = fx_get(target, 200);
-	size_t n = json_array_size(fx_at(a, "peers"));
+	size_t n = json_array_size(fx_at(a, list));
 
 	json_decref(a);
 	return n;
+}
+
+static size_t count(const char *target)
+{
+	return count_of(target, "peers");
 }
 
 static void check_send(json_t *row)
@@ -208,6 +231,56 @@ START_TEST(the_last_minute_is_asked_for_apart)
 }
 END_TEST
 
+START_TEST(a_queue_pair_shows_every_promised_field)
+{
+	json_t *a = fx_get("/v1/queues?direction=send", 200), *row = fx_at(a, "queues.0");
+
+	ck_assert_uint_eq(json_array_size(fx_at(a, "queues")), 3);
+	ck_assert_str_eq(fx_text(row, "window"), "all");
+	ck_assert_uint_eq(fx_number(row, "window_ns"), 30000);
+	ck_assert_str_eq(fx_text(row, "comm_id"), "0xd00dfeedcafe0001");
+	ck_assert_str_eq(fx_text(row, "comm_name"), "dp");
+	ck_assert_uint_eq(fx_number(row, "nranks"), 8);
+	ck_assert_uint_eq(fx_number(row, "rank"), 3);
+	ck_assert_uint_eq(fx_number(row, "pid"), 41);
+	ck_assert_uint_eq(fx_number(row, "proxy_pid"), 41);
+	ck_assert_uint_eq(fx_number(row, "peer"), 4);
+	ck_assert_uint_eq(fx_number(row, "channel"), 2);
+	ck_assert_str_eq(fx_text(row, "kind"), "qp");
+	ck_assert_uint_eq(fx_number(row, "number"), 302);
+	ck_assert_uint_eq(fx_number(row, "nic"), 0);
+	ck_assert_uint_eq(fx_number(row, "requests"), 20);
+	ck_assert_uint_eq(fx_number(row, "bytes"), 20 * 4096);
+	ck_assert_uint_eq(fx_number(row, "p50_ns"), 30000);
+	ck_assert_uint_eq(fx_number(row, "p99_ns"), 30000);
+	ck_assert_uint_eq(fx_number(row, "max_ns"), 30000);
+	ck_assert(json_number_value(fx_at(row, "ratio")) == 3);
+	ck_assert_uint_eq(fx_number(row, "others"), 2);
+	ck_assert(json_is_true(fx_at(row, "slow")));
+	ck_assert(json_is_false(fx_at(a, "queues.1.slow")));
+	json_decref(a);
+	a = fx_get("/v1/queues?direction=recv&fields=bytes,ratio,slow", 200);
+	row = fx_at(a, "queues.0");
+	ck_assert_uint_eq(json_object_size(row), 3);
+	check_null(row, "bytes");
+	check_null(row, "ratio");
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(queue_pairs_can_be_filtered)
+{
+	ck_assert_uint_eq(count_of("/v1/queues", "queues"), 6);
+	ck_assert_uint_eq(count_of("/v1/queues?window=60s,all", "queues"), 12);
+	ck_assert_uint_eq(count_of("/v1/queues?peer=4", "queues"), 3);
+	ck_assert_uint_eq(count_of("/v1/queues?rank=5", "queues"), 0);
+	ck_assert_uint_eq(count_of("/v1/queues?pid=41&comm=dp", "queues"), 6);
+	json_decref(fx_get("/v1/queues?channels=each", 400));
+	fx_pass(200 * FX_SECOND);
+	ck_assert_uint_eq(count_of("/v1/queues?window=60s", "queues"), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -217,6 +290,8 @@ int main(void)
 		FX_TEST(what_was_not_told_is_null),
 		FX_LOOP(links_can_be_filtered, 0, FX_COUNT(queries)),
 		FX_TEST(the_last_minute_is_asked_for_apart),
+		FX_TEST(a_queue_pair_shows_every_promised_field),
+		FX_TEST(queue_pairs_can_be_filtered),
 	};
 
 	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));

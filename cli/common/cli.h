@@ -73,6 +73,7 @@ struct cli {
 	const char *window;
 	bool by_rank;
 	bool by_channel;
+	bool by_queue;
 	bool all;		/* include what is over */
 	bool readonly;		/* top: without keys that change anything */
 	uint64_t for_ns;	/* time for which a level is wanted; 0: for good */

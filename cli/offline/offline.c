@@ -33,6 +33,7 @@ static const struct source {
 	{ "/v1/summary", "rows", KEPT(rows), true },
 	{ "/v1/inflight", "inflight", KEPT(inflight), false },
 	{ "/v1/peers", "peers", KEPT(peers), true },
+	{ "/v1/queues", "queues", KEPT(queues), true },
 	{ "/v1/clocks", "clocks", KEPT(clocks), false },
 	{ "/v1/collectives", "collectives", KEPT(collectives), false },
 	{ "/v1/findings", "findings", KEPT(findings), false },

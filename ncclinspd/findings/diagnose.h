@@ -24,6 +24,7 @@
 struct accounts;
 struct diagnose;
 struct links;
+struct queues;
 struct probelink;
 struct reconstruct;
 struct nics;
@@ -67,7 +68,7 @@ struct unwatched {
 
 /*
  * The input of the detectors, as in struct serve_source.  `changed`, `gathered`, `meanwhile`,
- * `outputs`, `unwatched`, `waited_ns` and `links` may be NULL.
+ * `outputs`, `unwatched`, `waited_ns`, `links` and `queues` may be NULL.
  */
 struct diagnose_source {
 	void *arg;
@@ -82,6 +83,7 @@ struct diagnose_source {
 	uint64_t (*waited_ns)(void *arg);	/* time that the daemon waited for a CPU so far */
 	struct reconstruct *reconstruct;
 	struct links *links;
+	struct queues *queues;
 	const struct straggler *straggler;	/* NULL: nobody compares ranks */
 	struct sensors *sensors;	/* NULL: nothing is known about the machine */
 	struct nics *nics;		/* NULL: nothing is known about interfaces */

@@ -53,6 +53,9 @@ static const struct route {
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
 		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) |
 		    PARAM_BIT(CHANNELS) },
+	{ "/v1/queues", .open = serve_queues, .tables = queue_tables,
+	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
+		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) },
 	{ "/v1/inflight", .fill = serve_inflight, .tables = inflight_tables,
 	  .params = PARAM_BIT(OLDER_THAN_NS) | PARAM_BIT(LIMIT) },
 	{ "/v1/findings", .fill = serve_findings, .act = serve_put_gathered, .by = "PUT",

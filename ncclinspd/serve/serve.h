@@ -30,6 +30,7 @@ struct probelink;
 struct finding;
 struct json;
 struct links;
+struct queues;
 struct marks;
 struct metrics;
 struct names;
@@ -145,6 +146,7 @@ struct serve_source {
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 	struct links *links;
+	struct queues *queues;
 	const struct transferlog *transferlog;
 	struct names *names;	/* takes what people call things, charged to them */
 	const struct accounts *accounts;	/* NULL: each uid is one */

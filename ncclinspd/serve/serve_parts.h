@@ -48,6 +48,7 @@ void serve_state(struct request *r, struct json *j);
  */
 int serve_take_summary(struct request *r, struct sent_listing *l);
 int serve_take_peers(struct request *r, struct sent_listing *l);
+int serve_take_queues(struct request *r, struct sent_listing *l);
 int serve_take_ranks(struct request *r, struct sent_listing *l);
 /* Open operations of one communicator. */
 struct open_ops {
@@ -63,6 +64,7 @@ int serve_count_open(const struct request *r, struct process *p, struct open_ops
 
 /* NULL: no memory. */
 struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
+struct sent_listing *serve_new_queues(const struct serve *s, const struct chosen *chosen);
 struct sent_listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen);
 
 /*

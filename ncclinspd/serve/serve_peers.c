@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/peers: what went over the network, link by link. */
+/* GET /v1/peers and /v1/queues: what went over the network, by link, and by queue pair. */
 #include <errno.h>
 #include <string.h>
 
 #include "ncclinspd/serve/serve_parts.h"
-#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/queues.h"
 #include "ncclinspd/sums/transferlog.h"
 
 /* The state that each member is of, in a send and in a receive; -1: there is none. */
@@ -75,12 +75,21 @@ static void peer_put_fit(const struct rows_writer *w, struct json *j, const void
 	rows_put_object(w, j, fit_fields, &f);
 }
 
+#include "schema/queue.h"
+
 const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL } };
+const struct field_table queue_tables[] = { { NULL, queue_fields }, { NULL, NULL } };
 
 static void peer_put_row(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen)
 {
 	rows_put_chosen(&s->writer, j, peer_fields, row, chosen, 0);
+}
+
+static void queue_put_row(const struct serve *s, struct json *j, const void *row,
+			  const struct chosen *chosen)
+{
+	rows_put_chosen(&s->writer, j, queue_fields, row, chosen, 0);
 }
 
 /* ---- which ----------------------------------------------------------------- */
@@ -90,25 +99,39 @@ struct wanted {
 	struct sent_listing *listing;
 };
 
-static bool peers_keep_row(const struct links_row *row, void *arg)
+static bool wanted_has(const struct query *q, const struct links_who *who)
 {
-	const struct wanted *wanted = arg;
-	const struct links_who *who = &row->who;
-	const struct query *q = wanted->query;
 	const struct query_rank rank = {
 		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
 		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
 		.pid = who->pid,
 	};
-	struct links_row *copy;
 
-	if ((q->peer != UNKNOWN_I32 && q->peer != who->peer) ||
-	    (q->send != QUERY_ANY && q->send != who->send) || !query_wants(q, &rank))
+	return (q->peer == UNKNOWN_I32 || q->peer == who->peer) &&
+	       (q->send == QUERY_ANY || q->send == who->send) && query_wants(q, &rank);
+}
+
+static bool wanted_keep(const struct wanted *wanted, const struct links_who *who, const void *row,
+			size_t bytes)
+{
+	void *copy;
+
+	if (!wanted_has(wanted->query, who))
 		return true;
 	copy = listing_add(wanted->listing);
 	if (copy)
-		*copy = *row;
+		memcpy(copy, row, bytes);
 	return copy;
+}
+
+static bool peers_keep_row(const struct links_row *row, void *arg)
+{
+	return wanted_keep(arg, &row->who, row, sizeof(*row));
+}
+
+static bool queues_keep_row(const struct queues_row *row, void *arg)
+{
+	return wanted_keep(arg, &row->who, row, sizeof(*row));
 }
 
 static void peers_meanwhile(void *arg)
@@ -143,14 +166,50 @@ int serve_take_peers(struct request *r, struct sent_listing *l)
 	return err;
 }
 
-int serve_peers(struct request *r, struct answer *a)
+struct sent_listing *serve_new_queues(const struct serve *s, const struct chosen *chosen)
 {
-	struct sent_listing *l = serve_new_peers(r->serve, &r->chosen);
+	return listing_new(s, "queues", sizeof(struct queues_row), queue_put_row, chosen);
+}
 
-	if (!l || serve_take_peers(r, l) < 0) {
+int serve_take_queues(struct request *r, struct sent_listing *l)
+{
+	struct serve *s = r->serve;
+	struct queues_query query = {
+		.windows = r->query.link_windows,
+		.all_users = r->viewer.all,
+		.uid = r->viewer.uid,
+		.meanwhile = peers_meanwhile,
+		.meanwhile_arg = s,
+	};
+	struct wanted wanted = { .query = &r->query, .listing = l };
+	int err = queues_visit(s->source.queues, &query, s->now_ns, queues_keep_row, &wanted);
+
+	if (err == -EAGAIN) {
+		listing_clear(l);
+		query.meanwhile = NULL;
+		err = queues_visit(s->source.queues, &query, s->now_ns, queues_keep_row, &wanted);
+	}
+	return err;
+}
+
+/* `l`, which takes rows by `take`, becomes the answer. */
+static int listing_answer(struct request *r, struct answer *a, struct sent_listing *l,
+			  int take(struct request *r, struct sent_listing *l))
+{
+	if (!l || take(r, l) < 0) {
 		listing_free(l);
 		return -ENOMEM;
 	}
 	listing_open(l, a);
 	return 0;
+}
+
+int serve_peers(struct request *r, struct answer *a)
+{
+	return listing_answer(r, a, serve_new_peers(r->serve, &r->chosen), serve_take_peers);
+}
+
+int serve_queues(struct request *r, struct answer *a)
+{
+	return listing_answer(r, a, serve_new_queues(r->serve, &r->chosen), serve_take_queues);
 }

@@ -41,7 +41,7 @@ int serve_read_body(struct request *r, serve_member_fn *take, void *arg);
 
 extern const struct field_table process_tables[], comm_tables[], op_tables[], summary_tables[];
 extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];
-extern const struct field_table rank_tables[];
+extern const struct field_table rank_tables[], queue_tables[];
 
 /* Each adds its members to the answer's open object. */
 void serve_status(struct request *r, struct json *j);
@@ -85,6 +85,7 @@ int serve_collectives(struct request *r, struct answer *a);
 int serve_summary(struct request *r, struct answer *a);
 int serve_metrics(struct request *r, struct answer *a);
 int serve_peers(struct request *r, struct answer *a);
+int serve_queues(struct request *r, struct answer *a);
 int serve_ranks(struct request *r, struct answer *a);
 
 /*

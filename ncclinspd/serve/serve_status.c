@@ -14,7 +14,7 @@
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/queues.h"
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/join/reconstruct.h"
@@ -107,6 +107,7 @@ struct status_row {
 	const struct ranks_stats *ranks;
 	const struct aggregate_stats *aggregate;
 	const struct links_stats *links;
+	const struct queues_stats *queues;
 	const struct exemplars_stats *exemplars;
 	const struct memory *memory;
 	const struct probelink_stats *probe;
@@ -181,6 +182,7 @@ static void fill_stages(const struct serve_source *source, struct status_row *ro
 	row->ranks = source->ranks ? ranks_stats(source->ranks) : NULL;
 	row->aggregate = aggregate_stats(source->aggregate);
 	row->links = links_stats(source->links);
+	row->queues = queues_stats(source->queues);
 	row->memory = source->memory;
 	if (source->exemplars) {
 		exemplars_read_stats(source->exemplars, &copies->exemplars);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sums of a snapshot: operations since the start, with what was added since the
- * snapshot before, network links, and ranks.
+ * snapshot before, network links and queues, and ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -150,6 +150,8 @@ static void sums_put_links(struct request *r, struct json *j)
 
 	r->query.link_windows = 1u << LINKS_60S | 1u << LINKS_ALL;
 	sums_put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
+	l = serve_new_queues(r->serve, NULL);
+	sums_put_listing(j, "queues", l, l ? serve_take_queues(r, l) : -ENOMEM);
 }
 
 void serve_sums(struct request *r, struct json *j, bool keeps)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "nci/sums.h"
+#include "ncclinspd/sums/slices.h"
 #include "tables/hold.h"
 #include "tables/keyed.h"
 #include "util/list.h"
@@ -19,9 +20,6 @@
 #define TICKS_SLOP	(UINT64_C(1) << NCI_SPAN_SHIFT)	/* ticks that a coarse span leaves out */
 #define BREATH		32	/* links looked at, or put in their place, before others' turn */
 #define TREND_STEPS	32	/* transfers of a link that make a rate worth comparing */
-
-#define LINKS_SLICES	4
-#define LINKS_SLICE_NS	UINT64_C(15000000000)
 
 const char *const links_windows[] = {
 #define X(NAME, text) text,
@@ -42,7 +40,7 @@ struct link_key {
 _Static_assert(sizeof(struct link_key) == 32, "padding would be compared");
 
 struct link_slice {
-	uint64_t period;	/* now / LINKS_SLICE_NS, plus one; 0: never used */
+	uint64_t period;	/* slices_period(); 0: never used */
 	struct links_sums sums;
 };
 
@@ -52,7 +50,7 @@ struct link {
 	uint64_t first_ns;
 	struct links_who who;
 	struct links_sums sums;	/* totals since it was made */
-	struct link_slice slice[LINKS_SLICES];
+	struct link_slice slice[SLICES];
 };
 
 /* Transfers that come while a query is at work wait here, up to so many. */
@@ -81,33 +79,40 @@ static int32_t rank_if_known(int32_t value)
 	return value < 0 ? UNKNOWN_I32 : value;
 }
 
-static void link_set_who(struct links_who *who, const struct transfers *t)
+void links_set_who(struct links_who *who, const struct process *issuer,
+		   const struct process *executor, uint32_t comm_index, name_t comm_name)
 {
-	const struct comm *comm = process_comm(t->issuer, t->comm_index);
+	const struct comm *comm = process_comm(issuer, (uint16_t)comm_index);
+	bool has_id = comm && comm->has_id;
 
 	*who = (struct links_who){
-		.process_id = t->issuer->id,
-		.pid = t->issuer->pid,
-		.uid = t->issuer->uid,
-		.comm_name = t->comm_name,
-		.nranks = comm && comm->has_id ? comm->nranks : UNKNOWN_I32,
-		.rank = rank_if_known(t->op->rank),
-		.peer = rank_if_known(t->op->peer),
-		.comm_index = t->comm_index,
-		.channel = t->op->channel,
-		.send = t->op->form & NCI_FORM_SEND,
-		.proxy_pid = t->executor->pid,
+		.process_id = issuer->id,
+		.pid = issuer->pid,
+		.uid = issuer->uid,
+		.has_comm_id = has_id,
+		.comm_id = has_id ? comm->id : 0,
+		.comm_name = comm_name,
+		.nranks = has_id ? comm->nranks : UNKNOWN_I32,
+		.rank = comm ? comm->rank : UNKNOWN_I32,
+		.peer = UNKNOWN_I32,
+		.comm_index = comm_index,
+		.proxy_pid = executor->pid,
 	};
+}
+
+static void link_set_who(struct links_who *who, const struct transfers *t)
+{
+	links_set_who(who, t->issuer, t->executor, t->comm_index, t->comm_name);
+	if (t->op->rank >= 0)
+		who->rank = t->op->rank;
+	who->peer = rank_if_known(t->op->peer);
+	who->channel = t->op->channel;
+	who->send = t->op->form & NCI_FORM_SEND;
 	/* Profiler API 1 to 3: the communicator does not say, its operations do. */
-	if (comm && comm->has_id) {
-		who->has_comm_id = true;
-		who->comm_id = comm->id;
-	} else if (t->parent && t->parent->has_comm_id) {
+	if (!who->has_comm_id && t->parent && t->parent->has_comm_id) {
 		who->has_comm_id = true;
 		who->comm_id = t->parent->comm_id;
 	}
-	if (comm && who->rank == UNKNOWN_I32)
-		who->rank = comm->rank;
 }
 
 static uint64_t ticks_to_ns_of(const struct process *p, uint64_t ticks)
@@ -203,8 +208,8 @@ static void links_merge(struct links_sums *to, const struct links_sums *from)
 
 static struct links_sums *link_current_slice(struct link *link, uint64_t now_ns)
 {
-	uint64_t period = now_ns / LINKS_SLICE_NS + 1;
-	struct link_slice *slice = &link->slice[period % LINKS_SLICES];
+	uint64_t period = slices_period(now_ns);
+	struct link_slice *slice = &link->slice[period % SLICES];
 
 	if (slice->period < period) {
 		memset(slice, 0, sizeof(*slice));
@@ -304,11 +309,6 @@ struct candidate {
 	double wait_ns;
 };
 
-static bool slice_is_recent(const struct link_slice *slice, uint64_t now_ns)
-{
-	return slice->period && slice->period + LINKS_SLICES > now_ns / LINKS_SLICE_NS + 1;
-}
-
 typedef void add_fn(struct links_sums *to, const struct links_sums *from);
 
 /*
@@ -324,8 +324,8 @@ static bool candidates_gather(const struct candidate *c, size_t n, enum links_wi
 
 		if (window == LINKS_ALL)
 			add(sums, &link->sums);
-		for (int i = 0; window == LINKS_60S && i < LINKS_SLICES; i++)
-			if (slice_is_recent(&link->slice[i], now_ns))
+		for (int i = 0; window == LINKS_60S && i < SLICES; i++)
+			if (slices_are_recent(link->slice[i].period, now_ns))
 				add(sums, &link->slice[i].sums);
 	}
 	return sums->ops;
@@ -556,10 +556,9 @@ static uint64_t window_ns(const struct links *l, const struct link *link,
 			  enum links_window window, uint64_t now_ns)
 {
 	uint64_t from_ns = window == LINKS_ALL ? link->first_ns : l->started_ns;
-	uint64_t oldest_ns = (now_ns / LINKS_SLICE_NS - (LINKS_SLICES - 1)) * LINKS_SLICE_NS;
 
-	if (window == LINKS_60S && now_ns >= LINKS_SLICES * LINKS_SLICE_NS && oldest_ns > from_ns)
-		from_ns = oldest_ns;
+	if (window == LINKS_60S && slices_begin_ns(now_ns) > from_ns)
+		from_ns = slices_begin_ns(now_ns);
 	return now_ns > from_ns ? now_ns - from_ns : 0;
 }
 

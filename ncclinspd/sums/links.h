@@ -114,6 +114,10 @@ struct links_query {
 
 struct links;
 
+/* A peer, a channel and a direction are not set: they are UNKNOWN_I32 and 0. */
+void links_set_who(struct links_who *who, const struct process *issuer,
+		   const struct process *executor, uint32_t comm_index, name_t comm_name);
+
 /* Returns 0 or -ENOMEM.  `limits` may be NULL. */
 int links_new(struct links **lp, const struct links_limits *limits, uint64_t now_ns);
 void links_free(struct links *l);

@@ -17,20 +17,24 @@ int sums_init_chunks(struct pool *chunks, uint32_t capacity)
 	return pool_init(chunks, capacity, sizeof(struct chunk));
 }
 
+void sums_free_value(struct value_sums *value, struct pool *chunks)
+{
+	uint32_t item = value->chunks;
+
+	while (item) {
+		struct chunk *chunk = pool_at(chunks, item - 1);
+		uint32_t next = chunk->next;
+
+		pool_put(chunks, item - 1);
+		item = next;
+	}
+	value->chunks = 0;
+}
+
 void sums_free_chunks(struct sums *sums, struct pool *chunks)
 {
-	for (int v = 0; v < VALUE_END; v++) {
-		uint32_t item = sums->value[v].chunks;
-
-		while (item) {
-			struct chunk *chunk = pool_at(chunks, item - 1);
-			uint32_t next = chunk->next;
-
-			pool_put(chunks, item - 1);
-			item = next;
-		}
-		sums->value[v].chunks = 0;
-	}
+	for (int v = 0; v < VALUE_END; v++)
+		sums_free_value(&sums->value[v], chunks);
 }
 
 static struct chunk *value_find_chunk(struct value_sums *value, struct pool *chunks,
@@ -54,8 +58,7 @@ static struct chunk *value_find_chunk(struct value_sums *value, struct pool *chu
 	return chunk;
 }
 
-/* False: its histogram has no room. */
-static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t value)
+bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value)
 {
 	uint32_t bucket = histogram_bucket(value);
 	struct chunk *chunk;
@@ -89,14 +92,14 @@ static uint32_t sums_add_taken(struct sums *sums, struct pool *chunks, const str
 		sums->compared_ns += ns;
 		sums->wait_ns += ns - op->waitfree_ns;
 	}
-	unbinned += !value_add(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks, ns);
+	unbinned += !sums_add_value(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks, ns);
 	if (busbw_gbs >= 0) {
 		sums->busbw_ns += busbw_gbs * (double)ns;
 		sums->bus_timed_ns += ns;
 	}
 	if (busbw_gbs >= 0 && busbw_gbs <= 1e9)
-		unbinned += !value_add(&sums->value[VALUE_BUSBW], chunks,
-				       (uint64_t)(busbw_gbs * 1e6));
+		unbinned += !sums_add_value(&sums->value[VALUE_BUSBW], chunks,
+					    (uint64_t)(busbw_gbs * 1e6));
 	return unbinned;
 }
 
@@ -121,7 +124,7 @@ uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op)
 	if (ns != UNKNOWN_U64)
 		unbinned += sums_add_taken(sums, chunks, op, ns);
 	if (op->queue_ns != UNKNOWN_U64)
-		unbinned += !value_add(&sums->value[VALUE_QUEUE], chunks, op->queue_ns);
+		unbinned += !sums_add_value(&sums->value[VALUE_QUEUE], chunks, op->queue_ns);
 	return unbinned;
 }
 

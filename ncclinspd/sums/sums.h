@@ -46,6 +46,7 @@ int sums_init_chunks(struct pool *chunks, uint32_t capacity);
 
 /* Give back the histograms of sums that are not needed any more. */
 void sums_free_chunks(struct sums *sums, struct pool *chunks);
+void sums_free_value(struct value_sums *value, struct pool *chunks);
 
 /*
  * The time of an operation, or of its batch, which counts with its first member; UNKNOWN_U64:
@@ -61,7 +62,10 @@ static inline uint64_t sums_taken_ns(const struct op *op)
 /* Returns how many values are in no histogram, since there is no room. */
 uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op);
 
-/* The same for all operations that `from` has. */
+/* One value of its own.  False: it is in no histogram. */
+bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value);
+
+/* As sums_add() all operations that `from` has. */
 uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks);
 
 /* Add what was counted of `from`, and none of its times, to `to`. */

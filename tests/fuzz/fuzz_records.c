@@ -14,7 +14,7 @@
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/queues.h"
 #include "ncclinspd/sums/oplog.h"
 #include "nci/token.h"
 #include "reader/base/names.h"
@@ -61,6 +61,7 @@ static struct reconstruct *recon;
 static struct ranks *ranks;
 static struct aggregate *aggregate;
 static struct links *links;
+static struct queues *queues;
 static struct oplog *oplog;
 static struct diagnose *diagnose;
 
@@ -111,6 +112,12 @@ static void on_moved(const struct transfers *t, uint64_t at_ns, void *arg)
 	links_add(links, t, at_ns);
 }
 
+static void on_requested(const struct net_request *request, uint64_t at_ns, void *arg)
+{
+	(void)arg;
+	queues_add(queues, request, at_ns);
+}
+
 static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
@@ -124,6 +131,7 @@ static void make_stages(void)
 		.cells = 16, .slices = 64, .chunks = 256, .seed = 1,
 	};
 	const struct links_limits few = { .links = 4, .seed = 1 };
+	const struct queues_limits short_ones = { .queues = 4, .chunks = 8, .seed = 1 };
 	const struct diagnose_config config = { .findings = 4,
 						.times = { .stall_min_ns = SECOND } };
 
@@ -132,17 +140,20 @@ static void make_stages(void)
 	demand(ranks_new(&ranks, &joints, &hooks) == 0);
 	demand(aggregate_new(&aggregate, &cells, now_ns) == 0);
 	demand(links_new(&links, &few, now_ns) == 0);
+	demand(queues_new(&queues, &short_ones) == 0);
 	demand(oplog_new(&oplog, 16) == 0);
 	demand(diagnose_new(&diagnose, &config, &(struct diagnose_source){
 		.processes = all_processes, .slots = no_slots, .reconstruct = recon,
-		.links = links }) == 0);
+		.links = links, .queues = queues }) == 0);
 	reconstruct_tell_moved(recon, on_moved);
+	reconstruct_tell_requests(recon, on_requested);
 }
 
 static void free_stages(void)
 {
 	diagnose_free(diagnose);
 	oplog_free(oplog);
+	queues_free(queues);
 	links_free(links);
 	aggregate_free(aggregate);
 	ranks_free(ranks);
@@ -312,6 +323,13 @@ static bool look_at_link(const struct links_row *row, void *arg)
 	return true;
 }
 
+static bool look_at_queue(const struct queues_row *row, void *arg)
+{
+	(void)arg;
+	demand(row->requests);
+	return true;
+}
+
 static bool look_at_cell(const struct aggregate_row *row, void *arg)
 {
 	(void)arg;
@@ -328,6 +346,8 @@ static void ask(void)
 	};
 
 	links_visit(links, &peers, now_ns, look_at_link, NULL);
+	queues_visit(queues, &(struct queues_query){ .windows = ~0u, .all_users = true }, now_ns,
+		     look_at_queue, NULL);
 	aggregate_query(aggregate, &summary, now_ns, look_at_cell, NULL);
 	diagnose_look(diagnose, now_ns);
 }

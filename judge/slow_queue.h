@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_SLOW_QUEUE_H
+#define JUDGE_SLOW_QUEUE_H
+
+/*
+ * One of the queue pairs or sockets between two ranks that is slower than the others: these
+ * differ in nothing but the path that the network chose for each.  Pure functions of rows.
+ *
+ * Compared are the median times of requests of one size (within a factor of two) from one rank
+ * to one other.  Requests of receives are posted ahead of what they wait for, and tell nothing.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct slow_queue {
+	uint64_t requests;
+	uint64_t median_ns;	/* UNKNOWN_U64 */
+	uint32_t others;	/* queues that it was compared with */
+	double ratio;		/* its median over theirs; < 0: there is nothing to compare */
+};
+
+/* The class of sizes that a request is of: those of one class are alike. */
+uint32_t slow_queue_size(uint64_t bytes);
+
+/* Sets `others` and `ratio` of queues, by like requests of each.  `scratch` has room for n. */
+void slow_queues_compare(struct slow_queue *q, uint32_t n, double *scratch);
+
+/* Is it slow beyond doubt? */
+bool slow_queue_is_slow(const struct slow_queue *q);
+
+/* The queues of a link together. */
+struct slow_queues_sum {
+	double took_ns, usual_ns;	/* of requests, as they were; as if none were slow */
+};
+
+void slow_queues_sum_add(struct slow_queues_sum *sum, const struct slow_queue *q);
+
+/* Is it their slow ones, and nothing else that matters, that make the link so many times slower? */
+bool slow_queues_explain(const struct slow_queues_sum *sum, double ratio);
+
+#endif

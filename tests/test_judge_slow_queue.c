@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues between two ranks that are slower than the others, in rows that are made up. */
+#include "judge/slow_queue.h"
+
+#include "tests/fixture.h"
+#include "util/unknown.h"
+
+#define QUEUES	8
+
+static struct slow_queue q[QUEUES];
+static double scratch[QUEUES];
+
+static void setup(void)
+{
+	for (int i = 0; i < QUEUES; i++)
+		q[i] = (struct slow_queue){ .requests = 20, .median_ns = 1000 };
+}
+
+static void teardown(void)
+{
+}
+
+START_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow)
+{
+	q[5].median_ns = 4000;
+	slow_queues_compare(q, QUEUES, scratch);
+	for (int i = 0; i < QUEUES; i++) {
+		ck_assert_double_eq(q[i].ratio, i == 5 ? 4 : 1);
+		ck_assert_uint_eq(q[i].others, QUEUES - 1);
+		ck_assert(slow_queue_is_slow(&q[i]) == (i == 5));
+	}
+}
+END_TEST
+
+START_TEST(several_on_one_bad_path_are_slow_but_half_of_all_are_not)
+{
+	for (int i = 0; i < 3; i++)
+		q[i].median_ns = 3000;
+	slow_queues_compare(q, QUEUES, scratch);
+	ck_assert_double_eq(q[0].ratio, 3);
+	ck_assert_double_eq(q[7].ratio, 1);
+	for (int i = 0; i < 5; i++)
+		q[i].median_ns = 3000;
+	slow_queues_compare(q, QUEUES, scratch);
+	for (int i = 0; i < QUEUES; i++)
+		ck_assert(!slow_queue_is_slow(&q[i]));
+}
+END_TEST
+
+START_TEST(of_two_nobody_knows_which_is_the_usual_one)
+{
+	q[1].median_ns = 5000;
+	slow_queues_compare(q, 2, scratch);
+	ck_assert_double_eq(q[1].ratio, 5);
+	ck_assert_double_eq(q[0].ratio, 0.2);
+	ck_assert(!slow_queue_is_slow(&q[1]));
+	q[2].median_ns = 1100;
+	slow_queues_compare(q, 3, scratch);
+	ck_assert_double_eq(q[1].ratio, 5);
+	ck_assert(slow_queue_is_slow(&q[1]));
+}
+END_TEST
+
+START_TEST(few_requests_and_times_that_nobody_knows_are_not_compared)
+{
+	q[0].requests = 19;
+	q[1].median_ns = UNKNOWN_U64;
+	q[2].median_ns = 2000;
+	slow_queues_compare(q, 4, scratch);
+	ck_assert_double_lt(q[0].ratio, 0);
+	ck_assert_double_lt(q[1].ratio, 0);
+	ck_assert_double_eq(q[2].ratio, 2);
+	ck_assert_uint_eq(q[2].others, 1);
+	slow_queues_compare(q, 2, scratch);
+	ck_assert_double_lt(q[0].ratio, 0);
+	slow_queues_compare(q + 3, 1, scratch);
+	ck_assert_double_lt(q[3].ratio, 0);
+}
+END_TEST
+
+START_TEST(requests_are_alike_within_a_factor_of_two)
+{
+	ck_assert_uint_eq(slow_queue_size(1024), slow_queue_size(2047));
+	ck_assert_uint_ne(slow_queue_size(1024), slow_queue_size(2048));
+	ck_assert_uint_eq(slow_queue_size(0), slow_queue_size(1));
+}
+END_TEST
+
+/* One of eight that takes four times as long makes all 1.4 times slower. */
+START_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs)
+{
+	struct slow_queues_sum sum = { 0 };
+
+	q[5].median_ns = 4000;
+	slow_queues_compare(q, QUEUES, scratch);
+	for (int i = 0; i < QUEUES; i++)
+		slow_queues_sum_add(&sum, &q[i]);
+	ck_assert(slow_queues_explain(&sum, 1.5));
+	ck_assert(slow_queues_explain(&sum, 1.7));
+	ck_assert(!slow_queues_explain(&sum, 1.8));
+	ck_assert(!slow_queues_explain(&(struct slow_queues_sum){ 0 }, 1.5));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow),
+		FX_TEST(several_on_one_bad_path_are_slow_but_half_of_all_are_not),
+		FX_TEST(of_two_nobody_knows_which_is_the_usual_one),
+		FX_TEST(few_requests_and_times_that_nobody_knows_are_not_compared),
+		FX_TEST(requests_are_alike_within_a_factor_of_two),
+		FX_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
