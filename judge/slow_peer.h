@@ -20,6 +20,7 @@
 #include "judge/delay.h"
 #include "judge/nic.h"
 #include "judge/resources.h"
+#include "judge/slow_queue.h"
 #include "judge/whom.h"
 #include "util/list.h"
 #include "util/unknown.h"
@@ -81,6 +82,14 @@ struct slow_peer_resent {
 	char to[46];		/* "": to none */
 };
 
+/* The queue pair or socket whose path makes the link slow. */
+struct slow_peer_queue {
+	struct slow_queue load;		/* all 0: none, or nobody tells */
+	bool is_socket;
+	uint32_t number, channel;
+	int32_t nic;			/* UNKNOWN_I32 */
+};
+
 /* A link, or an end of it, that is slower than the others. */
 struct slow_peer {
 	struct delay_hot hot;		/* named by its ranks */
@@ -101,6 +110,7 @@ struct slow_peer {
 	bool apart;		/* its progress thread at the slow end may run far from a device */
 	struct placement placement;
 	struct slow_peer_resent resent;
+	struct slow_peer_queue queue;
 	struct nic_cause nic;	/* an interface of this node that fails; NIC_WELL: none */
 };
 

@@ -85,10 +85,21 @@ static bool slow_peer_lost_segments(const struct slow_peer *p)
 	       resent->segments >= RESENT && (double)resent->segments >= RESENT_OF * sent;
 }
 
+/* "queue pair 279 (channel 2, NIC 0)" */
+static void add_queue(struct phrase *text, const struct slow_peer_queue *q)
+{
+	phrase_add(text, "; its %s %" PRIu32 " (channel %" PRIu32,
+		   q->is_socket ? "socket" : "queue pair", q->number, q->channel);
+	if (q->nic != UNKNOWN_I32)
+		phrase_add(text, ", NIC %" PRId32, q->nic);
+	phrase_add(text, ") takes %.1f times as long as the usual of the %" PRIu32 " others to "
+		   "that rank", q->load.ratio, q->load.others);
+}
+
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 {
 	const struct delay_hot *hot = &p->hot;
-	bool by_room = p->aspect == SLOW_PEER_ROOM;
+	bool by_room = p->aspect == SLOW_PEER_ROOM, by_queue = p->queue.load.others;
 	struct phrase phrase;
 
 	phrase_start(&phrase, text, size);
@@ -100,7 +111,9 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 	whom_add_comm(&phrase, p->worst->comm_name, p->worst->comm_id);
 	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), %.0f %% of wall time",
 		   p->rate_gbs, p->median_gbs, 100 * p->share);
-	if (hot->where == DELAY_LINK && !by_room)
+	if (by_queue)
+		add_queue(&phrase, &p->queue);
+	else if (hot->where == DELAY_LINK && !by_room)
 		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
 	if (p->nic.fault) {
 		phrase_add(&phrase, "; of this node, ");
@@ -116,7 +129,10 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 			   hot->where == DELAY_RECEIVE_SIDE ? "the receiver" : "the sender");
 		placement_say(&phrase, &p->placement);
 	}
-	if (slow_peer_lacks_cpu(p))
+	if (by_queue)
+		phrase_add(&phrase, "; one of several paths is bad: check the one that the network "
+			   "chose for it (ECMP), its switches' port counters, cables, congestion");
+	else if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)
 		phrase_add(&phrase, "; that rank comes late, its GPU does not take the data, or "

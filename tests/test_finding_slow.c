@@ -66,6 +66,56 @@ START_TEST(a_slow_channel_is_told_from_a_slow_link)
 }
 END_TEST
 
+/* Four queue pairs on each of two channels, of which that one takes so many times as long. */
+static void requests(int32_t rank, int32_t peer, uint32_t slow, uint64_t times)
+{
+	for (uint32_t i = 0; i < 8 * 20; i++) {
+		const struct nci_ev_net_plugin ev = {
+			.form = 2 | NCI_FORM_SEND, .id = NCI_NET_IB_V1, .op = 9,
+			.channel = (uint8_t)(i % 8 / 4), .peer = peer, .bytes = 4096,
+			.queue = 300 + i % 8, .start = 1000000,
+			.stop = 1000000 + 10000 * (i % 8 == slow ? times : 1),
+		};
+		const struct net_request r = { .issuer = fx.processes[rank],
+					       .executor = fx.processes[rank], .ev = &ev };
+
+		queues_add(fx.queues, &r, fx.now_ns);
+	}
+}
+
+static const struct {
+	int32_t rank, peer;
+	uint32_t slow;
+	uint64_t times;
+	bool named;
+} paths[] = {
+	{ 1, 2, 5, 12, true },
+	{ 1, 2, 1, 12, false },		/* on the other channel */
+	{ 1, 3, 5, 12, false },		/* to another rank */
+	{ 0, 2, 5, 12, false },		/* from another one */
+	{ 1, 2, 5, 3, false },		/* that makes the channel 1.5 times as slow, not three */
+};
+
+START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
+{
+	json_t *a, *queue;
+
+	start_ranks();
+	requests(paths[_i].rank, paths[_i].peer, paths[_i].slow, paths[_i].times);
+	run_ring(15, 3, 1, 0);
+	a = only_finding("?active=true");
+	queue = fx_at(a, "findings.0.evidence.queue");
+	ck_assert(json_is_null(queue) != paths[_i].named);
+	ck_assert(!strstr(fx_text(a, "findings.0.text"), "queue pair 305") == !paths[_i].named);
+	if (paths[_i].named) {
+		ck_assert_uint_eq(fx_number(queue, "number"), 305);
+		ck_assert_uint_eq(fx_number(queue, "channel"), 1);
+		ck_assert_uint_eq(fx_number(queue, "others"), 7);
+	}
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(it_is_over_when_the_link_is_well_again)
 {
 	json_t *a;
@@ -211,6 +261,7 @@ int main(void)
 		FX_TEST(even_links_are_no_finding),
 		FX_TEST(a_slow_link_is_named_with_what_cannot_be_told),
 		FX_TEST(a_slow_channel_is_told_from_a_slow_link),
+		FX_LOOP(queue_pair_that_makes_a_channel_slow_is_named, 0, FX_COUNT(paths)),
 		FX_TEST(it_is_over_when_the_link_is_well_again),
 		FX_TEST(a_receiver_that_has_no_room_is_told_as_such),
 		FX_TEST(what_costs_next_to_nothing_is_not_told),

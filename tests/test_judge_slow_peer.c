@@ -86,6 +86,27 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 }
 END_TEST
 
+START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
+{
+	const char *told = "20 % of wall time; its queue pair 279 (channel 2, NIC 1) takes 7.9 times "
+			   "as long as the usual of the 15 others to that rank; one of several "
+			   "paths is bad: check the one that the network chose for it (ECMP), ";
+
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	slow[0].queue = (struct slow_peer_queue){ .load = { .others = 15, .ratio = 7.9 },
+						  .number = 279, .channel = 2, .nic = 1 };
+	slow[0].away = 0.1;	/* of a thread, which serves them all */
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, told));
+	ck_assert_ptr_null(strstr(text, "CPU"));
+	ck_assert_ptr_null(strstr(text, "that path"));
+	slow[0].queue.is_socket = true;
+	slow[0].queue.nic = UNKNOWN_I32;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "its socket 279 (channel 2) takes"));
+}
+END_TEST
+
 START_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
 {
 	const char *again = "TCP segments from the sending process to 10.0.0.2 were sent again in "
@@ -238,6 +259,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes),
+		FX_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends),
 		FX_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many),
 		FX_TEST(end_whose_links_are_all_slow_is_named_instead_of_them),
 		FX_TEST(link_may_go_on_with_less_than_it_begins_with),

@@ -17,7 +17,7 @@
 #include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/probelink.h"
-#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/queues.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "rows/rows.h"
@@ -306,6 +306,49 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 	}
 }
 
+/* The queues of a slow link, or of its slow channel. */
+struct slow_peer_queues {
+	struct slow_peer *p;
+	struct slow_queues_sum sum;
+	struct slow_peer_queue slowest;
+};
+
+/* Rows come with the slowest first. */
+static bool queues_take_row(const struct queues_row *row, void *arg)
+{
+	struct slow_peer_queues *queues = arg;
+	const struct slow_link *l = queues->p->worst;
+	const struct links_who *who = &row->who;
+
+	if (!who->send || who->rank != l->rank || who->peer != l->peer ||
+	    who->has_comm_id != l->has_comm_id || (l->has_comm_id && who->comm_id != l->comm_id) ||
+	    (queues->p->hot.where == DELAY_CHANNEL && who->channel != l->channel))
+		return true;
+	slow_queues_sum_add(&queues->sum, &row->load);
+	if (!queues->slowest.load.others && slow_queue_is_slow(&row->load))
+		queues->slowest = (struct slow_peer_queue){
+			.load = row->load, .is_socket = row->is_socket, .number = row->number,
+			.channel = who->channel, .nic = row->nic,
+		};
+	return true;
+}
+
+/* Is it one path of several?  The queues of a link tell, where NCCL tells of these. */
+static void slow_peer_set_queue(const struct slow_peer_context *s, struct slow_peer *p)
+{
+	struct slow_peer_queues queues = { .p = p };
+	const struct queues_query query = {
+		.windows = 1u << LINKS_60S, .all_users = true, .process_id = p->worst->process,
+		.meanwhile = links_meanwhile, .meanwhile_arg = s->dg,
+	};
+	struct queues *source = diagnose_source(s->dg)->queues;
+
+	if (source && queues_stats(source)->queues && p->aspect == SLOW_PEER_WIRE &&
+	    queues_visit(source, &query, s->now_ns, queues_take_row, &queues) > 0 &&
+	    slow_queues_explain(&queues.sum, p->hot.ratio))
+		p->queue = queues.slowest;
+}
+
 static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer *p,
 			     uint64_t key, uint64_t since_ns)
 {
@@ -327,6 +370,8 @@ static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer
 
 	if (p->worst->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", p->worst->comm_name);
+	if (pair)
+		slow_peer_set_queue(s, p);
 	around_find_nic(s->dg, s->now_ns, &p->nic);
 	probelink_resent(diagnose_source(s->dg)->probe, p->worst->process, s->now_ns, &p->resent);
 	slow_peer_say(p, f.text, sizeof(f.text));

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Work requests, queue pair by queue pair: they are the link's bytes, and the slow one is told from its siblings.
+# Work requests, queue pair by queue pair: they are the link's bytes, the slow one is told from its
+# siblings, and named where it makes a link slow.
 . "$(dirname "$0")/lib.sh"
 
 I=$B/ncclinsp
@@ -53,6 +54,15 @@ check "... nothing is told" eval '[ -s "$T/peers" ] && ! [ -s "$T/queues" ]'
 
 start_job even
 start_job slow "slow channel 1 queue 2 rank 1 by 12x"
+# found COMM FILTER: an active finding about it, as the filter wants it.
+found() {
+	api_is 'findings?active=true' \
+		"[.findings[] | select(.comm_name == \"$1\" and .kind == \"slow_peer\" and $2)] | length == 1"
+}
+is_busy() {
+	api_is 'findings?active=true' \
+		'.findings | map(select(.kind == "proxy_starved")) | length > 0'
+}
 slow_one='.rank == 1 and .direction == "send" and .channel == 1 and .number == 269'
 stands_out() {
 	api_is 'queues?comm=slow&window=60s' "(.queues[0] | $slow_one and .slow and .others == 7) and
@@ -67,6 +77,15 @@ check "... and JSON what the API answered" eval '"$I" peers --by-queue --comm ev
 	jq -e ".queues | length > 0 and all(.[]; .ratio == null and .bytes == null and .slow == false)"'
 check "the even ones have none" api_is 'queues?comm=even&direction=send&window=60s' \
 	'.queues | length > 0 and all(.[]; .slow == false)'
+if wait_until 25 found slow .evidence.queue >/dev/null || ! is_busy; then
+	check "the slow channel is found, with its queue pair in the evidence" found slow \
+		'.verdict == "CHANNEL" and .ranks == [1] and (.evidence.queue |
+		.kind == "qp" and .number == 269 and .channel == 1 and .nic == 0 and .others == 7 and .ratio > 2)'
+	check "... and in its sentence, with what to do" found slow \
+		'(.text | test("; its queue pair 269 \\(channel 1, NIC 0\\) takes [0-9.]+ times .* the 7 others to that rank; one of several paths is bad"))'
+else
+	skip "the slow channel is found" "the network threads of the simulator get no CPU here"
+fi
 snapshot=$("$I" snapshot)
 kept() { "$I" peers --by-queue --from "$snapshot" --comm slow -o csv --fields number --no-header | head -1 | grep -qx 269; }
 check "a snapshot has them too" wait_until 10 kept
