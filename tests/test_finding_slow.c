@@ -87,13 +87,15 @@ static const struct {
 	int32_t rank, peer;
 	uint32_t slow;
 	uint64_t times;
+	int32_t own;		/* rank in its communicator */
 	bool named;
 } paths[] = {
-	{ 1, 2, 5, 12, true },
-	{ 1, 2, 1, 12, false },		/* on the other channel */
-	{ 1, 3, 5, 12, false },		/* to another rank */
-	{ 0, 2, 5, 12, false },		/* from another one */
-	{ 1, 2, 5, 3, false },		/* that makes the channel 1.5 times as slow, not three */
+	{ 1, 2, 5, 12, 1, true },
+	{ 1, 2, 1, 12, 1, false },	/* on the other channel */
+	{ 1, 3, 5, 12, 1, false },	/* to another rank */
+	{ 0, 2, 5, 12, 0, false },	/* of another process */
+	{ 1, 2, 5, 12, 6, false },	/* of another rank of the same process */
+	{ 1, 2, 5, 3, 1, false },	/* that makes the channel 1.5 times as slow, not three */
 };
 
 START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
@@ -101,7 +103,9 @@ START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
 	json_t *a, *queue;
 
 	start_ranks();
+	fx.processes[paths[_i].rank]->comms[0].rank = paths[_i].own;
 	requests(paths[_i].rank, paths[_i].peer, paths[_i].slow, paths[_i].times);
+	fx.processes[paths[_i].rank]->comms[0].rank = paths[_i].rank;
 	run_ring(15, 3, 1, 0);
 	a = only_finding("?active=true");
 	queue = fx_at(a, "findings.0.evidence.queue");

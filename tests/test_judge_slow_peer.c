@@ -88,9 +88,9 @@ END_TEST
 
 START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 {
-	const char *told = "20 % of wall time; its queue pair 279 (channel 2, NIC 1) takes 7.9 times "
-			   "as long as the usual of the 15 others to that rank; one of several "
-			   "paths is bad: check the one that the network chose for it (ECMP), ";
+	const char *told = "20 % of wall time; its queue pair 279 (channel 2, NIC 1) takes 7.9 "
+			   "times as long as the usual of the 15 others to that rank; one of "
+			   "several paths is bad: check the one that the network chose for it ";
 
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	slow[0].queue = (struct slow_peer_queue){ .load = { .others = 15, .ratio = 7.9 },

@@ -160,6 +160,25 @@ START_TEST(only_like_is_compared_with_like)
 }
 END_TEST
 
+/* Receives, and requests of which nobody knows where they go. */
+START_TEST(some_are_never_compared)
+{
+	union fx_record r;
+
+	for (uint32_t i = 0; i < 90; i++, fx.now += FX_MS) {
+		r = make_request(0, 300 + i % 3, i % 3 ? 10000 : 90000);
+		if (_i)
+			r.net.op = 0;
+		else
+			r.net.form &= (uint8_t)~NCI_FORM_SEND;
+		fx_give(&fx, &fx.a, &r);
+	}
+	ck_assert_int_eq(look(LINKS_ALL), 3);
+	for (int i = 0; i < 3; i++)
+		ck_assert_double_lt(rows[i].load.ratio, 0);
+}
+END_TEST
+
 START_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer)
 {
 	union fx_record r = make_request(2, 17, 10000);
@@ -227,9 +246,9 @@ START_TEST(the_last_minute_forgets_what_all_the_time_keeps)
 	ck_assert_double_eq_tol((double)rows[0].p50_ns, 80000, 800);
 	ck_assert_int_eq(look(LINKS_ALL), 1);
 	ck_assert_uint_eq(rows[0].requests, 75);
-	fx.now += 60 * SECOND;
+	fx.now += 75 * SECOND;
 	ck_assert_int_eq(look(LINKS_60S), 0);
-	give(0, 300, 10000, 1);		/* in the place of an old slice */
+	give(0, 300, 10000, 1);		/* in the place of the slice that had 50 */
 	ck_assert_int_eq(look(LINKS_60S), 1);
 	ck_assert_uint_eq(rows[0].requests, 1);
 }
@@ -288,7 +307,7 @@ static void come_meanwhile(void *arg)
 {
 	(void)arg;
 	if (fx.now < START + SECOND)
-		give(0, 900, 10000, 1);
+		give(0, 300, 10000, 1);
 }
 
 START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
@@ -299,7 +318,9 @@ START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 	give(0, 300, 10000, 5);
 	nrows = 0;
 	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 1);
-	ck_assert_int_eq(look(LINKS_ALL), 2);
+	ck_assert_uint_eq(rows[0].requests, 5);
+	ck_assert_int_eq(look(LINKS_ALL), 1);
+	ck_assert_uint_eq(rows[0].requests, 6);
 }
 END_TEST
 
@@ -309,6 +330,7 @@ int main(void)
 		FX_TEST(requests_of_a_queue_pair_are_counted_and_timed),
 		FX_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel),
 		FX_LOOP(only_like_is_compared_with_like, 0, 6),
+		FX_LOOP(some_are_never_compared, 0, 2),
 		FX_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer),
 		FX_TEST(requests_for_another_process_are_of_its_communicator),
 		FX_TEST(what_has_no_payload_or_no_end_is_not_taken),

@@ -4,6 +4,8 @@
 # siblings, and named where it makes a link slow.
 . "$(dirname "$0")/lib.sh"
 
+have jsonschema || skip_all "no validator: python3-jsonschema is not installed"
+
 I=$B/ncclinsp
 
 # start_job NAME STATEMENT...: four ranks on two nodes.
@@ -75,6 +77,8 @@ check "... as has CSV" eval '"$I" peers --by-queue --comm slow -o csv --fields n
 	head -1 | grep -qx "269,yes"'
 check "... and JSON what the API answered" eval '"$I" peers --by-queue --comm even --direction recv -o json |
 	jq -e ".queues | length > 0 and all(.[]; .ratio == null and .bytes == null and .slow == false)"'
+check "... as docs/schema/peers.json says" eval '"$I" peers --by-queue -o json >"$T/out" &&
+	PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/peers.json"'
 check "the even ones have none" api_is 'queues?comm=even&direction=send&window=60s' \
 	'.queues | length > 0 and all(.[]; .slow == false)'
 if wait_until 25 found slow .evidence.queue >/dev/null || ! is_busy; then
