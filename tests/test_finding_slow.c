@@ -93,7 +93,7 @@ static const struct {
 	{ 1, 2, 5, 12, 1, true },
 	{ 1, 2, 1, 12, 1, false },	/* on the other channel */
 	{ 1, 3, 5, 12, 1, false },	/* to another rank */
-	{ 0, 2, 5, 12, 0, false },	/* of another process */
+	{ 0, 2, 5, 12, 1, false },	/* of another process */
 	{ 1, 2, 5, 12, 6, false },	/* of another rank of the same process */
 	{ 1, 2, 5, 3, 1, false },	/* that makes the channel 1.5 times as slow, not three */
 };

@@ -211,6 +211,7 @@ START_TEST(requests_for_another_process_are_of_its_communicator)
 	ck_assert_int_eq(rows[0].who.pid, fx.b.p.pid);
 	ck_assert_int_eq(rows[0].who.proxy_pid, fx.a.p.pid);
 	ck_assert_int_eq(rows[0].who.rank, 1);
+	ck_assert_double_lt(rows[0].rate, 0);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 1);
 }
 END_TEST
@@ -270,6 +271,8 @@ START_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms)
 		give(0, 399, 10000ull << i, 1);
 	ck_assert_uint_gt(queues_stats(queues)->unbinned, 0);
 	ck_assert_int_eq(look(LINKS_ALL), 2);
+	for (int i = 0; i < 2; i++)
+		ck_assert(rows[i].number != 399 || rows[i].p50_ns == UNKNOWN_U64);
 }
 END_TEST
 

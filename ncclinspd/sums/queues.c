@@ -18,7 +18,7 @@
 #include "util/list.h"
 
 #define QUEUES		8192
-#define QUEUE_CHUNKS	65536
+#define QUEUE_CHUNKS	262144
 #define QUEUES_HELD	2048	/* requests that come while a query is at work */
 #define QUEUES_BREATH	32	/* queues looked at before others' turn */
 
@@ -270,6 +270,14 @@ static void candidates_gather(struct queues_work *w, const struct queue_candidat
 	}
 }
 
+/* Where a time found no room, the others may lie all on one side of it. */
+static uint64_t gathered_quantile(const struct queues_work *w, const struct queue_sums *sums,
+				  double q)
+{
+	return w->h.total == sums->flight.n ? sums_quantile(&sums->flight, &w->h, q) :
+					      UNKNOWN_U64;
+}
+
 /* False: it has ended. */
 static bool candidates_find(struct queues_work *w)
 {
@@ -289,7 +297,7 @@ static bool candidates_find(struct queues_work *w)
 			continue;
 		candidates_gather(w, &c, 1, &sums);
 		c.load.requests = sums.flight.n;
-		c.load.median_ns = sums_quantile(&sums.flight, &w->h, 0.5);
+		c.load.median_ns = gathered_quantile(w, &sums, 0.5);
 		if (sums.flight.n)
 			*list_must_add(&w->c) = c;
 	}
@@ -376,9 +384,10 @@ static void candidates_make_row(struct queues_work *w, const struct queue_candid
 		.nic = key->nic < 0 ? UNKNOWN_I32 : key->nic,
 		.requests = sums.flight.n,
 		.bytes = sums.bytes,
-		.rate = window_ns ? (double)sums.flight.n * 1e9 / (double)window_ns : -1,
-		.p50_ns = sums_quantile(&sums.flight, &w->h, 0.5),
-		.p99_ns = sums_quantile(&sums.flight, &w->h, 0.99),
+		.rate = sums.flight.n > 1 && window_ns ?
+			(double)sums.flight.n * 1e9 / (double)window_ns : -1,
+		.p50_ns = gathered_quantile(w, &sums, 0.5),
+		.p99_ns = gathered_quantile(w, &sums, 0.99),
 		.max_ns = sums.flight.max,
 		.load = c->load,
 	};

@@ -30,7 +30,7 @@ struct queues_row {
 /* Zero means the default. */
 struct queues_limits {
 	uint32_t queues;	/* 8192 */
-	uint32_t chunks;	/* parts of histograms (65536) */
+	uint32_t chunks;	/* parts of histograms (262144) */
 	uint64_t seed;
 };
 
