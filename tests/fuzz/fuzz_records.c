@@ -14,8 +14,8 @@
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/queues.h"
 #include "ncclinspd/sums/oplog.h"
+#include "ncclinspd/sums/queues.h"
 #include "nci/token.h"
 #include "reader/base/names.h"
 #include "reader/join/reconstruct.h"
@@ -210,6 +210,7 @@ static void fill(struct nci_slot *slot, const struct step *s)
 	struct nci_ev_proxy_step *transfer = (void *)rec;
 	struct nci_ev_proxy_sums *sums = (void *)rec;
 	struct nci_ev_coll_api *api = (void *)rec;
+	struct nci_ev_net_plugin *request = (void *)rec;
 
 	switch (rec->type) {
 	case NCI_EV_COLL:
@@ -253,6 +254,14 @@ static void fill(struct nci_slot *slot, const struct step *s)
 		sums->ticks[2] = sums->busy;
 		sums->point[0] = (struct nci_point){ s->y * 512u, 1 + s->x };
 		sums->point[1] = (struct nci_point){ s->y * 1024u, 1 + s->x * 2u };
+		break;
+	case NCI_EV_NET_PLUGIN:
+		request->id = s->y % 2 ? NCI_NET_IB_V1 : NCI_NET_SOCKET_V1;
+		request->op = token_of(s->group);
+		request->peer = s->x % 4;
+		request->channel = s->y % 4;
+		request->bytes = s->y * UINT64_C(4096);
+		request->queue = s->x;
 		break;
 	case NCI_EV_COLL_API:
 	case NCI_EV_P2P_API:
