@@ -4,7 +4,7 @@
  * several nodes to NCCL, by NCCL_HOSTID.
  *
  *   gpu-job RANKS RANK DIRECTORY times MOST-BYTES
- *   gpu-job RANKS RANK DIRECTORY cost TURNS INDEX JOBS ROUNDS NAME
+ *   gpu-job RANKS RANK DIRECTORY cost AllReduce|P2P NODES MOST TURNS INDEX JOBS ROUNDS NAME
  *   gpu-job RANKS RANK DIRECTORY small NAME...
  *   gpu-job RANKS RANK DIRECTORY graph
  *   gpu-job RANKS RANK DIRECTORY look        whether there is a GPU
@@ -34,7 +34,7 @@ static const struct {
 	int (*run)(struct job *job, char **arguments);
 } programs[] = {
 	{ "times", 1, program_times },
-	{ "cost", 5, program_cost },
+	{ "cost", 8, program_cost },
 	{ "small", 1, program_small },
 	{ "graph", 0, program_graph },
 	{ "look", 0, look },

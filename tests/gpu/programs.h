@@ -23,8 +23,9 @@ uint64_t now_ns(void);		/* CLOCK_MONOTONIC */
 int program_times(struct job *job, char **arguments);
 
 /*
- * What an AllReduce costs this job, in turns with JOBS - 1 others that share the
- * file TURNS: as number INDEX, ROUNDS times, told as NAME.
+ * What an AllReduce or a P2P of 64 to MOST bytes costs this job, in turns with JOBS - 1 others
+ * that share the file TURNS: as number INDEX, ROUNDS times, told as NAME.  Ranks are nodes of
+ * their own, or with NODES 1 all in this process; 77: it has too few GPUs for that.
  */
 int program_cost(struct job *job, char **arguments);
 

@@ -10,6 +10,7 @@
 #   NCCL_LIB, CUDART_LIB   libraries, if the ones that are found are not meant
 #   RANKS (2)              processes, each a node of its own, on one GPU
 #   MOST_BYTES (256 MiB)   size of the largest operations
+#   COST_BYTES (1 MiB)     the same where costs are compared
 #   ROUNDS (5)             how often each plugin's turn comes when costs are compared
 #   PLUGINS                which: none empty off ops kernel net trace; default: ours with no level set
 #   PYTHON (python3)       one that has PyTorch, for training and speed
@@ -23,6 +24,7 @@ RESULTS=${1:-results}
 [ $# -eq 0 ] || shift
 STEPS=${*:-machine times stamps cost graph record training faults uneven speed}
 RANKS=${RANKS:-2} MOST_BYTES=${MOST_BYTES:-268435456} ROUNDS=${ROUNDS:-5}
+COST_BYTES=${COST_BYTES:-1048576}
 PLUGINS=${PLUGINS:-none empty off ops kernel net trace}
 SPEED_PLUGINS=${SPEED_PLUGINS:-none empty default ops net}
 UNEVEN_PLUGINS=${UNEVEN_PLUGINS:-none default kernel net trace}
@@ -101,11 +103,11 @@ start_job() { start_ranks "$1" "$HERE/bin/gpu-job" "${@:2}"; }
 start_training() { PRELOAD=$NCCL_LIB start_ranks "$1" "${PYTHON:-python3} $HERE/train.py" "${@:2}"; }
 
 start_ranks() {
-	local directory=$1 job=$2 rank
+	local directory=$1 job=$2 rank processes=${PROCESSES:-$RANKS}
 	shift 2
 	mkdir -p "$directory"
-	for ((rank = 0; rank < RANKS; rank++)); do
-		RANK=$rank WORLD_SIZE=$RANKS NCCL_HOSTID=node$rank FAKE_GPU_COUNT=1 LD_PRELOAD=${PRELOAD:-${GPU_PRELOAD:-}} \
+	for ((rank = 0; rank < processes; rank++)); do
+		RANK=$rank WORLD_SIZE=$RANKS NCCL_HOSTID=node$rank FAKE_GPU_COUNT=$((RANKS / processes)) LD_PRELOAD=${PRELOAD:-${GPU_PRELOAD:-}} \
 			timeout -k 5 "$LIMIT" $job "$RANKS" "$rank" "$directory" "$@" \
 			>"$directory/out.$rank" 2>&1 &
 		pids+=($!)
@@ -256,7 +258,7 @@ take_turns() {
 	head -c 4 /dev/zero >"$T/turns"
 	start_daemon
 	for name; do
-		with_plugin "$name" "$start" "$T/$what.$name" "$program" "$T/turns" "$index" $# "$ROUNDS" "$name"
+		with_plugin "$name" "$start" "$T/$what.$name" $program "$T/turns" "$index" $# "$ROUNDS" "$name"
 		index=$((index + 1))
 	done
 	end_jobs
@@ -269,15 +271,47 @@ take_turns() {
 	return $status
 }
 
-# What an AllReduce costs with each plugin and level.
+# cost_of AllReduce|P2P NODES: with each plugin and level, and the callbacks of one of 64 bytes.
+cost_of() {
+	local what=$1 nodes=$2 name=cost.$1.$2 PROCESSES= calls
+	[ "$nodes" -ne 1 ] || PROCESSES=1
+	head -c 4 /dev/zero >"$T/turns"
+	NCCL_PROFILER_PLUGIN=$(plugin_of record) NCCLINSP_RECORD=$T/$name.%p.rec NCCL_PROFILE_EVENT_MASK=4095 \
+		play "$T/$name.calls" cost "$what" "$nodes" 64 "$T/turns" 0 1 1 calls
+	case $? in
+	0) ;;
+	77) say "cost: $what on $nodes node: skipped, $(cat "$T/$name.calls/out.0")"; return ;;
+	*) bad "cost: the job that counts callbacks failed"; words "$T/$name.calls"; return 1 ;;
+	esac
+	calls=$(for rec in "$T/$name".*.rec; do
+			tool nccl-replay --print "$rec" | awk '
+				$3 ~ /^(start|state|stop)$/ { n[$2]++; if ($5 ~ /^(Group|Coll|P2p)/) posts[$2] }
+				END { for (t in n) { all += n[t]; own += t in posts ? n[t] : 0 } print all + 0, own + 0 }'
+		done | tool jq -s -c '[length / 2, ([.[range(0; length; 2)]] | add), ([.[range(1; length; 2)]] | add)]')
+	tool jq -c -n --argjson calls "$calls" --argjson ranks "$RANKS" --slurpfile job "$T/$name.calls/cost.0" \
+		'$job[0] | {what, nodes, calls: ($calls[1] / $ranks / .ops), posted: ($calls[2] / $calls[0] / .ops)}' \
+		>>"$RESULTS/cost.jsonl"
+	take_turns "$name" start_job "cost $what $nodes $COST_BYTES" $PLUGINS || return
+	cat "$T/$name".*/cost.* | tool jq -c 'select(.name != "calls")' >>"$RESULTS/cost.jsonl"
+}
+
+# What an operation costs with each plugin and level.
 step_cost() {
-	take_turns cost start_job cost $PLUGINS || return
-	cat "$T"/cost.*/cost.* >"$RESULTS/cost.jsonl"
+	local what nodes
+	for what in P2P AllReduce; do
+		for nodes in 1 "$RANKS"; do
+			cost_of "$what" "$nodes" || return
+		done
+	done
 	tool jq -s -f "$HERE/cost.jq" "$RESULTS/cost.jsonl" >"$RESULTS/cost.json"
-	tool jq -r '"cost of an AllReduce, ns, and over no plugin: bytes plugin " +
+	tool jq -r '"cost of an operation, ns, and over no plugin: what nodes bytes plugin " +
 			"post streamed alone",
-		(.[] | [.bytes, .name, .post_ns, .streamed_ns, .alone_ns,
-			.post_ratio, .streamed_ratio, .alone_ratio] | @tsv)' \
+		(.[] | [.what, .nodes, .bytes, .name, .post_ns, .streamed_ns, .alone_ns,
+			.post_ratio, .streamed_ratio, .alone_ratio] | @tsv),
+		"cost of 64 bytes: what, nodes, plugin; posting, ns, over no plugin; in a stream, us, over no plugin; " +
+			"where all callbacks are wanted: those of a rank, of a thread that posts, ns that each of these adds",
+		(.[] | select(.bytes == 64) | [.what, .nodes, .name, .post_ns, .post_ratio, .streamed_ns / 1000,
+			.streamed_ratio, if .call_ns then .calls, .posted, .call_ns else empty end] | @tsv)' \
 		"$RESULTS/cost.json" | tee -a "$RESULTS/summary.txt"
 }
 

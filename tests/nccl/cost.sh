@@ -3,7 +3,8 @@
 # What posting an operation costs inside the real NCCL: without a plugin, with one
 # that does nothing but asks for the same events, and with ours, at each level.  They
 # take turns, ROUNDS (7) times.  Ratios are to what went without one in the same
-# round: of the best of all rounds, and the median of all rounds.
+# round: of the best of all rounds, and the median of all rounds.  Then the table of tests/gpu/
+# for 64 bytes, of P2P and AllReduce on one node and two, with the callbacks of each.
 set -eu
 B=${B:-build}
 ROUNDS=${ROUNDS:-7}
@@ -61,3 +62,7 @@ done | awk '
 				figure(order[i], streamed, none_s), figure(order[i], rested, none_r)
 		}
 	}'
+
+"$(dirname "$0")/../gpu/bundle.sh" "$B" "$T/bundle"
+env -u FAKE_GPU_SYNC GPU_PRELOAD="$(realpath "$B/nccl/libfake-cuda.so")" COST_BYTES=64 ROUNDS="$ROUNDS" \
+	"$T/bundle/run.sh" "$T/results" cost | sed -n '/^cost of 64 bytes/,$p'

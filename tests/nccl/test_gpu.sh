@@ -31,8 +31,13 @@ check "without a GPU it says so" sh -c '"$0" "$1" machine; [ $? -eq 77 ] || [ -e
 check "the steps run" run
 check "every operation is told" jq -e '.untold == 0 and (.rows | length >= 6)' "$T/results/times.json"
 check "the stamps are read" grep -q 'resolution [0-9]* ns' "$T/results/stamps.txt"
-check "costs are compared" jq -e 'map(select(.name == "empty")) | length > 0 and all(.[]; .alone_ratio > 0)' \
-	"$T/results/cost.json"
+check "costs are compared, of AllReduce and P2P, on one node and two" jq -e 'map(select(.name == "empty")) |
+	all(.[]; .alone_ratio > 0) and (map(select(.bytes == 64) | [.what, .nodes]) | sort) ==
+	[["AllReduce", 1], ["AllReduce", 2], ["P2P", 1], ["P2P", 2]]' "$T/results/cost.json"
+check "callbacks are counted: over a network there are more" jq -e 'map(select(.bytes == 64 and .name == "empty")) |
+	INDEX("\(.what) \(.nodes)") | map_values(.calls) | ."P2P 1" > 5 and ."AllReduce 1" > 5 and
+	."P2P 2" > ."P2P 1" and ."AllReduce 2" > ."AllReduce 1"' "$T/results/cost.json"
+check "... and told in the summary" grep -Pq "^AllReduce\t2\tempty(\t[0-9.]+){6}\t-?[0-9.]+$" "$T/results/summary.txt"
 check "a time within 10 us is right" verdict ok 20000 11000
 check "so is one within 2 percent" verdict ok 1000000 981000
 check "one that is further off is not" verdict "1 of 1 off" 1000000 979000
