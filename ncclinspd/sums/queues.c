@@ -270,7 +270,7 @@ static void candidates_gather(struct queues_work *w, const struct queue_candidat
 	}
 }
 
-/* Where a time found no room, the others may lie all on one side of it. */
+/* UNKNOWN_U64 where a time found no room: the others may lie all on one side of it. */
 static uint64_t gathered_quantile(const struct queues_work *w, const struct queue_sums *sums,
 				  double q)
 {
