@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Transfers -> sums of their link -> rows, the worst first.  A link holds its totals and a
- * ring of slices, each one period long: the youngest ones together are the last minute.
+ * Transfers -> sums of their link -> rows, the worst first.  A link holds a ring of slices, each
+ * one period long: the youngest ones together are the last minute.  A slice whose place is needed
+ * is added to what was before.
  */
 #include "ncclinspd/sums/links.h"
 
@@ -49,7 +50,7 @@ struct link {
 	struct link_key key;
 	uint64_t first_ns;
 	struct links_who who;
-	struct links_sums sums;	/* totals since it was made */
+	struct links_sums before;	/* sums since it was made, but for these slices */
 	struct link_slice slice[SLICES];
 };
 
@@ -212,6 +213,7 @@ static struct links_sums *link_current_slice(struct link *link, uint64_t now_ns)
 	struct link_slice *slice = &link->slice[period % SLICES];
 
 	if (slice->period < period) {
+		links_merge(&link->before, &slice->sums);
 		memset(slice, 0, sizeof(*slice));
 		slice->period = period;
 	}
@@ -234,7 +236,6 @@ static void links_take_in(const void *entry, void *arg)
 	}
 	if (!link->who.has_comm_id)
 		link->who = e->who;
-	links_merge(&link->sums, &e->sums);
 	links_merge(link_current_slice(link, e->now_ns), &e->sums);
 }
 
@@ -323,9 +324,9 @@ static bool candidates_gather(const struct candidate *c, size_t n, enum links_wi
 		const struct link *link = c->link;
 
 		if (window == LINKS_ALL)
-			add(sums, &link->sums);
-		for (int i = 0; window == LINKS_60S && i < SLICES; i++)
-			if (slices_are_recent(link->slice[i].period, now_ns))
+			add(sums, &link->before);
+		for (int i = 0; i < SLICES; i++)
+			if (window == LINKS_ALL || slices_are_recent(link->slice[i].period, now_ns))
 				add(sums, &link->slice[i].sums);
 	}
 	return sums->ops;
