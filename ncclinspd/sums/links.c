@@ -164,9 +164,11 @@ static void make_sums(struct links_sums *sums, const struct transfers *t, bool t
 	const struct nci_ev_proxy_sums *s = t->sums;
 	const struct process *p = t->executor;
 
-	*sums = (struct links_sums){
-		.ops = 1, .steps = t->op->steps_done, .bytes = t->op->bytes,
-	};
+	/* Of its sizes a fit reads those that it counts. */
+	memset(sums, 0, offsetof(struct links_sums, fit.size));
+	sums->ops = 1;
+	sums->steps = t->op->steps_done;
+	sums->bytes = t->op->bytes;
 	if (!times)
 		return;
 	sums->timed_steps = s->steps;
