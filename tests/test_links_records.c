@@ -100,6 +100,45 @@ START_TEST(steps_one_by_one_amount_to_what_their_sums_say)
 }
 END_TEST
 
+static void give_sums(uint64_t op, uint32_t steps)
+{
+	union fx_record sums = fx_head(NCI_EV_PROXY_SUMS, 2, 50 + op, op, 200, 900);
+
+	sums.sums.cont = NCI_LINE_CONT;
+	sums.sums.steps = steps;
+	fx_give(&fx, &fx.a, &sums);
+}
+
+static void give_op(uint64_t token)
+{
+	union fx_record op = fx_proxy(token, 0x99, 100, 9000);
+
+	op.proxy.channel = (uint8_t)token;
+	fx_give(&fx, &fx.a, &op);
+}
+
+START_TEST(sums_are_of_their_operation_whatever_comes_between)
+{
+	union fx_record step = make_step(10, 0, 200);
+
+	fx_recon_open(&fx, 6, FX_MASK_NET);
+	reconstruct_tell_moved(fx.rc, on_moved);
+	give_sums(7, 1);
+	give_sums(8, 2);
+	give_sums(9, 3);
+	fx_give(&fx, &fx.a, &step);
+	give_op(9);
+	give_op(7);
+	give_op(10);
+	give_op(8);
+	ck_assert_int_eq(look(), 4);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(rows[i].sums.timed_steps,
+				  rows[i].who.channel == 10 ? 1 : rows[i].who.channel - 6);
+	fx_recon_close(&fx);
+}
+END_TEST
+
 START_TEST(step_that_did_not_tell_all_is_not_timed)
 {
 	union fx_record op = fx_proxy(7, 0x99, 100, 9000), step = make_step(7, 0, 200);
@@ -169,6 +208,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(steps_one_by_one_amount_to_what_their_sums_say),
+		FX_TEST(sums_are_of_their_operation_whatever_comes_between),
 		FX_TEST(step_that_did_not_tell_all_is_not_timed),
 		FX_TEST(operations_of_old_releases_tell_whose_link_it_is),
 		FX_TEST(link_of_a_foreign_operation_is_its_issuers),

@@ -111,6 +111,11 @@ static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct 
 {
 	uint32_t item;
 
+	if (r->newest_sums.token == c->token) {
+		*steps = r->newest_sums;
+		r->newest_sums.token = 0;
+		return true;
+	}
 	if (recon_find(r, c->token, &item) != RECON_STEPS)
 		return false;
 	*steps = *recon_steps(r, item);
@@ -187,9 +192,8 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 }
 
 /* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
-static struct step_sums *child_steps(struct recon *r, const struct event *ev, uint64_t now_ns)
+static struct step_sums *steps_of(struct recon *r, uint64_t parent)
 {
-	uint64_t parent = ev->rec->parent;
 	uint32_t item = POOL_NONE;
 	enum recon_kind kind = parent ? recon_find(r, parent, &item) : RECON_API;
 
@@ -203,9 +207,20 @@ static struct step_sums *child_steps(struct recon *r, const struct event *ev, ui
 			return NULL;
 		pool_list_append(&r->steps, &r->step_list, item);
 	}
-	recon_steps(r, item)->seen_ns = now_ns;
-	time_set_latest(&recon_steps(r, item)->stop_ticks, ev->rec->stop);
 	return recon_steps(r, item);
+}
+
+/* The newest sums are kept with all others, if another record came than their ProxyOp's. */
+static void steps_put_away(struct recon *r)
+{
+	struct step_sums *steps = steps_of(r, r->newest_sums.token);
+
+	if (steps) {
+		steps->sums = r->newest_sums.sums;
+		steps->seen_ns = r->newest_sums.seen_ns;
+		time_set_latest(&steps->stop_ticks, r->newest_sums.stop_ticks);
+	}
+	r->newest_sums.token = 0;
 }
 
 /* One step, at level trace: added up here as the plugin does at level net. */
@@ -213,11 +228,15 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 			  uint64_t now_ns)
 {
 	const struct nci_ev_proxy_step *c = EVENT(ev, proxy_step);
-	struct step_sums *steps = child_steps(r, ev, now_ns);
+	struct step_sums *steps = steps_of(r, c->parent);
 	struct nci_sums_times times;
 
 	(void)rc;
-	if (!steps || !nci_sums_counts(c))
+	if (!steps)
+		return;
+	steps->seen_ns = now_ns;
+	time_set_latest(&steps->stop_ticks, c->stop);
+	if (!nci_sums_counts(c))
 		return;
 	time_set_earliest(&steps->sums.start, c->start);
 	times = nci_sums_enter(&steps->sums, c);
@@ -228,11 +247,15 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			uint64_t now_ns)
 {
-	struct step_sums *steps = child_steps(r, ev, now_ns);
+	const struct nci_ev_proxy_sums *c = EVENT(ev, proxy_sums);
 
 	(void)rc;
-	if (steps)
-		steps->sums = *EVENT(ev, proxy_sums);
+	if (r->newest_sums.token)
+		steps_put_away(r);
+	r->newest_sums.token = c->parent;
+	r->newest_sums.stop_ticks = c->stop;
+	r->newest_sums.seen_ns = now_ns;
+	r->newest_sums.sums = *c;
 }
 
 /* Its payload is needed, and its end: of a request that never stopped no time is known. */

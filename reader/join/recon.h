@@ -177,6 +177,8 @@ struct recon {
 	struct pool_list open, headless, waiting;
 	struct pool_list calls, captured;
 	struct pool_list step_list, plan_list, group_list;
+	struct step_sums newest_sums;	/* not in the index: its ProxyOp most often comes next;
+					   token 0: none */
 	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
 	uint32_t finished_capacity;
 	uint64_t finished_again;	/* places of it that were used again */
