@@ -110,7 +110,7 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics otlp levels findings keep \
 	around compare find sums base) judge tables rows
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
-ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export run offline page doctor view common table base)
+ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export run offline page doctor view kernels common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
 
 PLUGIN := $(B)/libnccl-profiler-insp.so
@@ -389,7 +389,7 @@ FUZZ_LINK := -fsanitize=fuzzer $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc al
 endif
 
 # Inputs that are JSON are changed as JSON.
-FUZZ_JSON := trace answers snapshots
+FUZZ_JSON := trace answers snapshots kernels
 $(patsubst %,$(B)/fuzz/fuzz_%,$(FUZZ_JSON)): $(B)/obj/tests/fuzz/json_mutator.o
 $(B)/fuzz/fuzz_answers $(B)/fuzz/fuzz_snapshots: $(B)/obj/tests/fuzz/run_command.o
 $(B)/fuzz/fuzz_segment $(B)/fuzz/fuzz_library: $(B)/obj/tests/fuzz/patched.o

@@ -161,7 +161,8 @@ static int command_run_on_engine(const struct command *command, struct cli *cli)
 
 	if (cli->from.count > 1)
 		return cli_reject("--from: one metrics engine at a time");
-	if (command == &commands[OPS] || command == &commands[PEERS])
+	if (command == &commands[OPS] || command == &commands[PEERS] ||
+	    command == &commands[OVERLAP])
 		return cli_reject("%s: a metrics engine has no such rows; ask the nodes: -H HOST",
 				  command->name);
 	engine_init(&engine, cli->from.text[0], cli->job);
@@ -259,7 +260,9 @@ static int command_run_remote(const struct command *command, struct options *opt
 
 static int run_command(const struct command *command, struct options *opts, char **argv, int argc)
 {
-	static const enum command_id local[] = { TRACE, EXPORT, DOCTOR, CONFIG, ATTACH };
+	static const enum command_id local[] = {
+		TRACE, OVERLAP, EXPORT, DOCTOR, CONFIG, ATTACH,
+	};
 	struct cli *cli = &opts->cli;
 
 	for (size_t i = 0; opts->host && i < sizeof(local) / sizeof(local[0]); i++)

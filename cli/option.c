@@ -24,7 +24,8 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
-#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY) | IN(ATTACH))	/* which rows, not whose */
+#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY) | IN(ATTACH) | \
+		  IN(OVERLAP))			/* which rows, not whose */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
 #define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
 #define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))
@@ -32,7 +33,7 @@
 #define HOSTS	 (TABLES | IN(STATUS) | IN(DIAGNOSE) | IN(CHECK) | IN(TOP) | IN(TAIL) | \
 		  IN(SNAPSHOT) | IN(REPORT))
 #define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(DIFF) | IN(CONFIG) | \
-		  IN(REPLAY) | IN(ATTACH))
+		  IN(REPLAY) | IN(ATTACH) | IN(OVERLAP))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -99,7 +100,7 @@ static const struct option_row options[] = {
 	  "only operations that began longer ago", NULL, 0, 0 },
 	{ "from", 0, OPTION_LIST, offsetof(struct options, cli.from),
 	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE) |
-	  IN(TOP),
+	  IN(TOP) | IN(OVERLAP),
 	  "PATH", "read snapshots from a file or directory, or a metrics engine at http://...",
 	  NULL, 0, 0 },
 	{ "segment", 0, OPTION_STRING, offsetof(struct options, cli.segment),

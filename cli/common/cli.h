@@ -149,6 +149,7 @@ int cmd_report(struct cli *cli);
 int cmd_diff(struct cli *cli);
 int cmd_help(struct cli *cli);		/* option.c */
 int cmd_trace(struct cli *cli);
+int cmd_overlap(struct cli *cli);
 int cmd_export(struct cli *cli);
 int cmd_replay(struct cli *cli);
 int cmd_run(struct cli *cli);

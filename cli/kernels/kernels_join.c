@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One time axis for two clocks.  The profiler tells the time of day, the daemon CLOCK_MONOTONIC
+ * with the time of day beside it; either may be off, and the time of day may have been set between
+ * the two.  NCCL's kernels are in both: operation and kernel of one function and as long are
+ * likely the same, and the shift that most such pairs agree on is the clocks'.  A shift near 0 is
+ * believed first, because the steps of a job are alike: each fits the next one as well.
+ */
+#include "cli/kernels/kernels.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/base/member.h"
+#include "cli/base/must.h"
+#include "tables/stat.h"
+#include "util/cleanup.h"
+#include "util/text.h"
+
+#define NEAR_NS		10e6	/* a shift below that is one of clocks, not of steps */
+#define TOGETHER_NS	100e3	/* an operation and its kernel end as close, by true clocks */
+#define LONGER_NS	20000	/* CUPTI's kernel begins before NCCL's first stamp */
+#define LEAST		3	/* pairs that prove anything */
+#define PAIRS		4000000u
+
+/* ---- the process -------------------------------------------------------------------------- */
+
+static bool process_fits(const struct kernels *k, const json_t *process)
+{
+	int32_t rank = member_i32(json_object_get(process, "job"), "rank");
+
+	if (member_i32(process, "pid") != k->pid && member_i32(process, "ns_pid") != k->pid)
+		return false;
+	return k->rank == UNKNOWN_I32 || rank == UNKNOWN_I32 || rank == k->rank;
+}
+
+/* Its row in `processes`; NULL: none, or several. */
+static const json_t *join_find_process(const struct kernels *k, const json_t *processes,
+				       char why[KERNELS_WHY])
+{
+	const json_t *process, *found = NULL;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, process) {
+		if (!process_fits(k, process))
+			continue;
+		if (found && (member_i32(found, "pid") != member_i32(process, "pid") ||
+			      strcmp(member_text(found, "host", ""),
+				     member_text(process, "host", "")))) {
+			snprintf(why, KERNELS_WHY, "several processes are pid %d to themselves, "
+				 "and it tells no rank", k->pid);
+			return NULL;
+		}
+		found = process;
+	}
+	if (!found && k->pid == UNKNOWN_I32)
+		snprintf(why, KERNELS_WHY, "it holds no call of CUDA, which would tell its "
+			 "process");
+	else if (!found)
+		snprintf(why, KERNELS_WHY, "no process that used NCCL is its pid %d and has its "
+			 "rank; ncclinsp ps lists them", k->pid);
+	return found;
+}
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+/* "2026-11-27T08:56:13.213630642Z"; 0: it is none, or not of this century. */
+static int64_t time_read(const char *text)
+{
+	struct tm tm = { 0 };
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	int64_t part = 0;
+
+	if (!rest || tm.tm_year < 100 || tm.tm_year >= 190)
+		return 0;
+	rest += *rest == '.';
+	for (int i = 0; i < 9; i++)
+		part = 10 * part + (*rest >= '0' && *rest <= '9' ? *rest++ - '0' : 0);
+	return (int64_t)timegm(&tm) * 1000000000 + part;
+}
+
+/* The number that the text has in `numbers`, where it is new: the next one. */
+static uint32_t number_of(json_t *numbers, const char *text)
+{
+	const json_t *known = json_object_get(numbers, text);
+	uint32_t n = (uint32_t)json_object_size(numbers);
+
+	if (known)
+		return (uint32_t)json_integer_value(known);
+	json_object_set_new(numbers, text, json_integer(n));
+	return n;
+}
+
+static void row_put_operation(const json_t *row, char *key, size_t size)
+{
+	snprintf(key, size, "%s %s %s %" PRIu64, member_text(row, "comm_id", ""),
+		 member_text(row, "comm_name", ""), member_text(row, "func", ""),
+		 member_number(row, "seq", UINT64_MAX));
+}
+
+/* How late the last rank of each operation was, where all ranks of this node can be compared. */
+static json_t *rows_latest(const json_t *rows)
+{
+	json_t *latest = must(json_object());
+	const json_t *row;
+	char key[256];
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		const json_t *order = json_object_get(row, "arrival_rank_order");
+		size_t ranks = json_array_size(order);
+
+		if (!ranks || !json_equal(json_array_get(order, ranks - 1),
+					  json_object_get(row, "rank")))
+			continue;
+		row_put_operation(row, key, sizeof(key));
+		json_object_set(latest, key, json_object_get(row, "late_ns"));
+	}
+	return latest;
+}
+
+static uint64_t row_wait_ns(const json_t *row, const json_t *latest)
+{
+	uint64_t late_ns = member_number(row, "late_ns", UINT64_MAX), last_ns;
+	char key[256];
+
+	row_put_operation(row, key, sizeof(key));
+	last_ns = member_number(latest, key, UINT64_MAX);
+	if (late_ns == UINT64_MAX || last_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return last_ns > late_ns ? last_ns - late_ns : 0;
+}
+
+static void unit_add(struct kernels *k, const json_t *row, uint32_t group, uint64_t wait_ns)
+{
+	const char *func = member_text(row, "func", "");
+
+	*(struct kernels_unit *)must(list_append(&k->units)) = (struct kernels_unit){
+		.start_ns = member_number(row, "gpu_start_mono_ns", 0),
+		.stop_ns = member_number(row, "gpu_stop_mono_ns", 0), .row = row, .group = group,
+		.wait_ns = wait_ns, .func = kernels_func_of(func, strlen(func)),
+	};
+}
+
+/* A batch is one kernel, whose function NCCL names by one of them. */
+static void unit_extend(struct kernels_unit *u, const json_t *row)
+{
+	uint64_t start_ns = member_number(row, "gpu_start_mono_ns", 0);
+	uint64_t stop_ns = member_number(row, "gpu_stop_mono_ns", 0);
+	const char *func = member_text(row, "func", "");
+
+	u->start_ns = start_ns < u->start_ns ? start_ns : u->start_ns;
+	u->stop_ns = stop_ns > u->stop_ns ? stop_ns : u->stop_ns;
+	if (u->func != kernels_func_of(func, strlen(func)))
+		u->func = KERNELS_ANY;
+}
+
+static bool row_is_ours(const json_t *row, const json_t *process)
+{
+	return json_equal(json_object_get(row, "pid"), json_object_get(process, "pid")) &&
+	       !strcmp(member_text(row, "host", ""), member_text(process, "host", "")) &&
+	       !json_is_true(json_object_get(row, "derived")) &&
+	       member_number(row, "gpu_start_mono_ns", 0) &&
+	       member_number(row, "gpu_stop_mono_ns", 0);
+}
+
+/* All that the GPU timed of the process; the number of communicators and ranks that they are of. */
+static uint32_t join_take_units(struct kernels *k, const json_t *process, const json_t *rows)
+{
+	json_t *groups = must(json_object()), *batches = must(json_object());
+	json_t *latest = rows_latest(rows);
+	const json_t *row, *unit;
+	uint32_t ngroups;
+	char key[256];
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		const char *batch = member_text(json_object_get(row, "batch"), "token", NULL);
+
+		if (!row_is_ours(row, process))
+			continue;
+		unit = batch ? json_object_get(batches, batch) : NULL;
+		if (unit) {
+			unit_extend(&k->units.at[json_integer_value(unit)], row);
+			continue;
+		}
+		if (batch)
+			json_object_set_new(batches, batch, json_integer(k->units.n));
+		snprintf(key, sizeof(key), "%s %s %" PRIu64, member_text(row, "comm_id", ""),
+			 member_text(row, "comm_name", ""), member_number(row, "rank", 0));
+		unit_add(k, row, number_of(groups, key), row_wait_ns(row, latest));
+	}
+	ngroups = (uint32_t)json_object_size(groups);
+	json_decref(groups);
+	json_decref(batches);
+	json_decref(latest);
+	return ngroups;
+}
+
+/* ---- the shift ---------------------------------------------------------------------------- */
+
+/* NCCL's kernels of one device, by their end. */
+struct join_device {
+	LIST(const struct gpu_kernel *) by_stop;
+};
+
+struct joining {
+	struct kernels *k;
+	struct join_device device[KERNELS_DEVICES];
+	uint32_t nkernels, ngroups;
+	double together_ns;	/* the same by these clocks */
+	LIST(double) shifts;	/* sorted */
+};
+
+static bool unit_is_like(const struct kernels_unit *u, const struct gpu_kernel *kernel)
+{
+	int64_t unit_ns = (int64_t)(u->stop_ns - u->start_ns);
+	int64_t longer_ns = kernel->stop_ns - kernel->start_ns - unit_ns;
+
+	return (!u->func || !kernel->func || u->func == kernel->func) &&
+	       llabs(longer_ns) <= LONGER_NS + unit_ns / 10;
+}
+
+/* The time by which the kernel ended after the operation, as the offset has it so far. */
+static int64_t unit_shift_ns(const struct kernels *k, const struct kernels_unit *u,
+			     const struct gpu_kernel *kernel)
+{
+	return kernel->stop_ns - (int64_t)u->stop_ns - k->offset_ns;
+}
+
+static int kernel_by_stop(const void *a, const void *b)
+{
+	const struct gpu_kernel *x = *(const struct gpu_kernel *const *)a;
+	const struct gpu_kernel *y = *(const struct gpu_kernel *const *)b;
+
+	return (x->stop_ns > y->stop_ns) - (x->stop_ns < y->stop_ns);
+}
+
+static void joining_init(struct joining *j, struct kernels *k)
+{
+	*j = (struct joining){ .k = k };
+	for (uint32_t i = 0; i < k->all.n; i++) {
+		struct gpu_kernel *kernel = &k->all.at[i];
+
+		if (!kernel->nccl)
+			continue;
+		*(const struct gpu_kernel **)must(list_append(
+			&j->device[kernel->device].by_stop)) = kernel;
+		j->nkernels++;
+	}
+	for (int32_t i = 0; i < KERNELS_DEVICES; i++)
+		list_sort(&j->device[i].by_stop, kernel_by_stop);
+}
+
+static void joining_deinit(struct joining *j)
+{
+	for (int32_t i = 0; i < KERNELS_DEVICES; i++)
+		list_deinit(&j->device[i].by_stop);
+	list_deinit(&j->shifts);
+}
+
+/* By how much the daemon's times may be off, of each in another way. */
+static void join_bound_error(struct joining *j)
+{
+	const struct kernels *k = j->k;
+	CLEANUP(cleanup_freep) double *errors = must(calloc(k->units.n, sizeof(*errors)));
+
+	for (uint32_t i = 0; i < k->units.n; i++)
+		errors[i] = (double)member_number(k->units.at[i].row, "gpu_clock_error_ns", 0);
+	j->together_ns = TOGETHER_NS + stat_median(errors, k->units.n);
+	j->together_ns = j->together_ns < NEAR_NS ? j->together_ns : NEAR_NS;
+}
+
+static void join_add_shift(struct joining *j, const struct kernels_unit *u,
+			   const struct gpu_kernel *kernel)
+{
+	*(double *)must(list_append(&j->shifts)) = (double)unit_shift_ns(j->k, u, kernel);
+}
+
+/* The shifts of all pairs that may be the same, or of some of the operations. */
+static void join_collect_shifts(struct joining *j)
+{
+	struct kernels *k = j->k;
+	uint32_t every = k->units.n / (PAIRS / j->nkernels + 1) + 1;
+
+	for (uint32_t u = 0; u < k->units.n; u += every)
+		for (uint32_t d = 0; d < KERNELS_DEVICES; d++)
+			for (uint32_t i = 0; i < j->device[d].by_stop.n; i++)
+				if (unit_is_like(&k->units.at[u], j->device[d].by_stop.at[i]))
+					join_add_shift(j, &k->units.at[u],
+						       j->device[d].by_stop.at[i]);
+	list_sort(&j->shifts, stat_compare);
+}
+
+/* The most shifts that lie together, from the values `from` to before `to`; the middle one. */
+static uint32_t join_densest(const struct joining *j, double from, double to, double *middle)
+{
+	const double *at = j->shifts.at;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0, end = 0; i < j->shifts.n; i++) {
+		uint32_t n;
+
+		if (at[i] < from || at[i] >= to)
+			continue;
+		end = end < i ? i : end;
+		while (end < j->shifts.n && at[end] < to &&
+		       at[end] <= at[i] + 2 * j->together_ns)
+			end++;
+		n = end - i;
+		if (n < most || (n == most && fabs(*middle) <= fabs(at[i + n / 2])))
+			continue;
+		most = n;
+		*middle = at[i + n / 2];
+	}
+	return most;
+}
+
+/* False: none, or several are as good. */
+static bool join_find_shift(const struct joining *j, double *shift)
+{
+	double near = 0, best = 0, other = 0;
+	uint32_t nnear = join_densest(j, -NEAR_NS, NEAR_NS, &near);
+	uint32_t nbest = join_densest(j, -INFINITY, INFINITY, &best), nother;
+
+	*shift = near;
+	if (nnear >= LEAST && nnear * 5 >= nbest * 4)
+		return true;
+	*shift = best;
+	nother = join_densest(j, -INFINITY, best - 4 * j->together_ns, &other);
+	if (nother * 3 > nbest * 2)
+		return false;
+	nother = join_densest(j, best + 4 * j->together_ns, INFINITY, &other);
+	return nbest >= LEAST && nother * 3 <= nbest * 2;
+}
+
+/* ---- pairs -------------------------------------------------------------------------------- */
+
+/* The kernel that ended next to the operation's end; NULL: none is near, or each has another. */
+static const struct gpu_kernel *join_nearest(const struct joining *j, const struct join_device *d,
+					 const struct kernels_unit *u, int64_t *distance_ns)
+{
+	int64_t wanted_ns = (int64_t)u->stop_ns + j->k->offset_ns;
+	const struct gpu_kernel *nearest = NULL;
+	uint32_t low = 0, high = d->by_stop.n;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (d->by_stop.at[mid]->stop_ns < wanted_ns - (int64_t)j->together_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < d->by_stop.n; low++) {
+		const struct gpu_kernel *kernel = d->by_stop.at[low];
+		int64_t off_ns = llabs(unit_shift_ns(j->k, u, kernel)) +
+				 llabs(kernel->start_ns - j->k->offset_ns - (int64_t)u->start_ns);
+
+		if (kernel->stop_ns > wanted_ns + (int64_t)j->together_ns)
+			break;
+		if (kernel->unit || !unit_is_like(u, kernel) || (nearest && off_ns >= *distance_ns))
+			continue;
+		nearest = kernel;
+		*distance_ns = off_ns;
+	}
+	return nearest;
+}
+
+/* Pairs of one rank with one device's kernels: how many, and how far they are apart. */
+static uint32_t join_pair(struct joining *j, uint32_t group, const struct join_device *d,
+			  bool keeps, int64_t *apart_ns)
+{
+	struct kernels *k = j->k;
+	uint32_t pairs = 0;
+	int64_t distance_ns = 0;
+
+	for (uint32_t i = 0; i < k->units.n; i++) {
+		struct kernels_unit *u = &k->units.at[i];
+		const struct gpu_kernel *kernel = u->group == group ? join_nearest(j, d, u,
+									&distance_ns) : NULL;
+
+		if (!kernel)
+			continue;
+		pairs++;
+		*apart_ns += distance_ns;
+		if (!keeps)
+			continue;
+		u->kernel = (uint32_t)(kernel - k->all.at) + 1;
+		k->all.at[u->kernel - 1].unit = i + 1;
+	}
+	return pairs;
+}
+
+/* Each rank is at the device whose kernels fit it best. */
+static void join_match(struct joining *j)
+{
+	for (uint32_t group = 0; group < j->ngroups; group++) {
+		const struct join_device *best = NULL;
+		uint32_t most = 0;
+		int64_t least_ns = 0, apart_ns;
+
+		for (uint32_t i = 0; i < KERNELS_DEVICES; i++) {
+			uint32_t n;
+
+			apart_ns = 0;
+			n = join_pair(j, group, &j->device[i], false, &apart_ns);
+			if (n < most || !n || (n == most && apart_ns >= least_ns))
+				continue;
+			best = &j->device[i];
+			most = n;
+			least_ns = apart_ns;
+		}
+		if (best)
+			join_pair(j, group, best, true, &apart_ns);
+	}
+}
+
+/* Operations that ended while the file has kernels of NCCL, and what those with one tell. */
+static void join_measure(struct joining *j)
+{
+	struct kernels *k = j->k;
+	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, middle;
+
+	for (uint32_t i = 0; i < k->all.n; i++) {
+		if (!k->all.at[i].nccl)
+			continue;
+		first_ns = first_ns == INT64_MAX ? k->all.at[i].stop_ns : first_ns;
+		last_ns = k->all.at[i].stop_ns > last_ns ? k->all.at[i].stop_ns : last_ns;
+	}
+	j->shifts.n = 0;
+	for (uint32_t i = 0; i < k->units.n; i++) {
+		const struct kernels_unit *u = &k->units.at[i];
+		int64_t stop_ns = (int64_t)u->stop_ns + k->offset_ns;
+
+		k->compared += u->kernel || (stop_ns >= first_ns && stop_ns <= last_ns);
+		k->matched += !!u->kernel;
+		if (u->kernel)
+			join_add_shift(j, u, &k->all.at[u->kernel - 1]);
+	}
+	if (!j->shifts.n)
+		return;
+	middle = (int64_t)stat_median(j->shifts.at, j->shifts.n);
+	k->offset_ns += middle;
+	k->shift_ns += middle;
+	for (uint32_t i = 0; i < j->shifts.n; i++)
+		j->shifts.at[i] = fabs(j->shifts.at[i] - (double)middle);
+	k->spread_ns = (uint64_t)stat_quantile(j->shifts.at, j->shifts.n, 0.9);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static void kernels_part(struct kernels *k)
+{
+	for (uint32_t i = 0; i < k->all.n; i++)
+		k->all.at[i].unit = 0;
+	list_deinit(&k->units);
+	k->matched = k->compared = 0;
+	k->host_pid = 0;
+}
+
+static int join_shift(struct joining *j, char why[KERNELS_WHY])
+{
+	struct kernels *k = j->k;
+	double shift = 0;
+
+	join_bound_error(j);
+	join_collect_shifts(j);
+	if (!join_find_shift(j, &shift)) {
+		snprintf(why, KERNELS_WHY, "its NCCL kernels fit none of the %u operations that "
+			 "were timed of pid %d, or several ways as well: it is of another time, or "
+			 "of another process", k->units.n, k->host_pid);
+		return -1;
+	}
+	k->shift_ns = (int64_t)shift;
+	k->offset_ns += k->shift_ns;
+	join_match(j);
+	join_measure(j);
+	if (k->matched >= LEAST && 2 * k->matched >= k->compared)
+		return 0;
+	snprintf(why, KERNELS_WHY, "its NCCL kernels fit only %u of the %u operations of pid %d "
+		 "at that time: it is of another process", k->matched, k->compared, k->host_pid);
+	return -1;
+}
+
+int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
+		 char why[KERNELS_WHY])
+{
+	const json_t *process = join_find_process(k, processes, why);
+	struct joining j;
+	int r = -1;
+
+	if (!process)
+		return -1;
+	k->host_pid = member_i32(process, "pid");
+	joining_init(&j, k);
+	j.ngroups = join_take_units(k, process, rows);
+	if (k->units.n < LEAST) {
+		snprintf(why, KERNELS_WHY, "%u operations of pid %d were timed on the GPU: too few "
+			 "to find them in it (ncclinsp level %d kernel --sample all --for 60 "
+			 "before the profile)", k->units.n, k->host_pid, k->host_pid);
+	} else if (!j.nkernels) {
+		snprintf(why, KERNELS_WHY, "there is no kernel of NCCL in it");
+	} else {
+		const json_t *row = k->units.at[0].row;
+
+		k->offset_ns = time_read(member_text(row, "gpu_stop_at", "")) -
+			       (int64_t)member_number(row, "gpu_stop_mono_ns", 0);
+		r = join_shift(&j, why);
+	}
+	joining_deinit(&j);
+	if (r)
+		kernels_part(k);
+	return r;
+}
+
+void kernels_tell_join(const struct kernels *k, char *text, size_t size)
+{
+	char shift[TEXT_MAX], spread[TEXT_MAX];
+
+	text_duration(shift, sizeof(shift), (uint64_t)llabs(k->shift_ns));
+	text_duration(spread, sizeof(spread), k->spread_ns);
+	snprintf(text, size, "%s: pid %d; %u of %u operations are kernels of it; its clock is "
+		 "%s %s the time of day that ncclinspd tells, nine in ten ends within %s", k->path,
+		 k->host_pid, k->matched, k->compared, shift,
+		 k->shift_ns < 0 ? "behind" : "ahead of", spread);
+}
