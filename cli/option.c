@@ -128,6 +128,8 @@ static const struct option_row options[] = {
 	  "count for this time (60)", NULL, LEAST_FOR_NS, MOST_ATTACH_NS },
 	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
 	  "draw this exemplar instead of the next seconds", NULL, 0, 0 },
+	{ "kernels", 0, OPTION_LIST, offsetof(struct options, cli.kernels), IN(TRACE), "FILE",
+	  "draw a profiler's kernels beside what is remembered", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
 	{ "report", 0, OPTION_STRING, offsetof(struct options, cli.report_dir), IN(RUN), "DIR",

@@ -85,6 +85,7 @@ struct cli {
 	const char *inspector_dir;	/* place for files of NVIDIA's Inspector; NULL: none */
 	const char *pids;	/* trace: "4711,4712", only these; NULL: all */
 	const char *exemplar;	/* id of the one that is asked for; NULL: none */
+	struct cli_list kernels;	/* trace: files of a profiler to draw beside operations */
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* the command's one; NULL: none was given */
 	const char *second;	/* the one behind `argument`; NULL: none was given */

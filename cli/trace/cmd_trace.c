@@ -16,9 +16,11 @@
 #include "cli/common/label.h"
 #include "cli/offline/segment.h"
 #include "cli/trace/trace_file.h"
+#include "cli/trace/trace_kernels.h"
 #include "cli/trace/trace_line.h"
 #include "cli/trace/trace_otf2.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/text.h"
 
 #define DEFAULT_NS UINT64_C(5000000000)
@@ -381,6 +383,33 @@ static int session_take_exemplar(struct session *s, const char *id)
 	return r ? session_tell_refused(id, why, r) : CLI_DONE;
 }
 
+/* The newest operations that the daemon knows, of the past unlike those of a live trace. */
+static int session_take_remembered(struct session *s)
+{
+	static const char *const targets[] = {
+		"/v1/processes", "/v1/comms", "/v1/collectives?limit=10000", "/v1/findings",
+	};
+	json_t *all = json_object(), *root;
+	const char *why;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(targets) && !r; i++) {
+		r = client_get(s->cli->client, targets[i], &root);
+		if (r)
+			continue;
+		json_object_update(all, root);
+		json_decref(root);
+	}
+	if (r) {
+		r = cli_fail(s->cli, r);
+	} else {
+		r = trace_answers(&s->trace, all, &why);
+		r = r ? session_tell_refused("what ncclinspd remembers", why, r) : CLI_DONE;
+	}
+	json_decref(all);
+	return r;
+}
+
 /* ---- and then -------------------------------------------------------------------- */
 
 static void session_tell(const struct session *s, const struct trace *t, const char *path,
@@ -417,7 +446,7 @@ static const char *source_of(const struct cli *cli, bool live)
 {
 	if (cli->segment)
 		return cli->segment;
-	return live ? "live" : cli->argument ?: cli->exemplar;
+	return live ? "live" : cli->argument ?: cli->exemplar ?: "remembered";
 }
 
 /* 0, or the message why not is in `why`. */
@@ -492,13 +521,14 @@ static int session_take(struct session *s)
 		return session_take_file(s, s->cli->argument);
 	if (s->cli->exemplar)
 		return session_take_exemplar(s, s->cli->exemplar);
-	return session_take_live(s);
+	return s->trace.kernels ? session_take_remembered(s) : session_take_live(s);
 }
 
 int cmd_trace(struct cli *cli)
 {
 	struct session s = { .cli = cli };
-	bool live = !cli->argument && !cli->exemplar;
+	bool live = !cli->argument && !cli->exemplar && !cli->kernels.count;
+	struct trace_kernels *kernels = NULL;
 	char why[256];
 	int r, code;
 
@@ -507,7 +537,7 @@ int cmd_trace(struct cli *cli)
 				  "for stdout");
 	if (!live && (session_is_filtered(cli) || cli->for_ns))
 		return cli_reject("--for, --pid, --job and --comm go with a trace of now, not "
-				  "with one of a file");
+				  "with one of a file or with --kernels");
 	if (cli->pids && !session_count_pids(cli->pids))
 		return cli_reject("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
 				  cli->pids);
@@ -516,17 +546,26 @@ int cmd_trace(struct cli *cli)
 	if (cli->segment && session_is_filtered(cli))
 		return cli_reject("--pid, --job and --comm go with a trace of now: a segment is of "
 				  "one process");
+	if (cli->segment && cli->kernels.count)
+		return cli_reject("--kernels goes with a file or a daemon, not with --segment");
+	kernels = cli->kernels.count ? trace_kernels_new(cli->kernels.text, cli->kernels.count)
+				     : NULL;
+	if (cli->kernels.count && !kernels)
+		return CLI_FAILED;
 	interrupt_catch();
 	r = session_open(&s, cli->path, why);
 	if (r < 0) {
 		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", cli->path, why);
+		trace_kernels_free(kernels);
 		return CLI_FAILED;
 	}
 	s.pids = json_array();
 	s.bodies = json_array();
 	trace_init(&s.trace, s.out, live);
 	s.trace.w.otf2 = s.otf2;
+	s.trace.kernels = kernels;
 	code = session_finish(&s, cli->path, session_take(&s));
+	trace_kernels_free(kernels);
 	json_decref(s.pids);
 	json_decref(s.bodies);
 	return code;

@@ -8,6 +8,7 @@
  *
  *   trace_ops.c      operations, transfers, what is in flight: rows of the API
  *   trace_joint.c    ... of several ranks, side by side
+ *   trace_kernels.c  ... and the kernels that a profiler saw beside them
  *   trace_records.c  single records of the stream
  *   trace_net.c      ... of the network
  *   trace_look.c     what these are called, and their arguments
@@ -20,6 +21,7 @@
 #include "cli/trace/trace_who.h"
 
 struct trace_joints;
+struct trace_kernels;
 struct trace_records;
 
 struct trace {
@@ -29,8 +31,10 @@ struct trace {
 	struct trace_heads *heads;
 	struct trace_joints *joints;
 	struct trace_records *records;
+	struct trace_kernels *kernels;	/* the caller's; NULL: none */
 	bool live;		/* records come: calls are drawn from these, not from rows */
 	uint64_t from_ns;	/* start: what was over before is not drawn; 0: all is */
+	uint64_t until_ns;	/* end: what was posted later is not drawn; 0: all is */
 	char host[64];		/* the node, as a document tells it; "": it does not */
 	uint64_t nrecords, lost, operations, malformed;
 };
@@ -57,6 +61,9 @@ void trace_loss(struct trace *t, uint32_t pid, uint64_t n, uint64_t from_ns, uin
 		const char *why);
 
 /* ---- what the parts have in common ------------------------------------------------- */
+
+/* Members of the row, as they are, into the open object; NULL at the end of `keys`. */
+void trace_copy(struct json *j, const json_t *row, const char *const *keys);
 
 /* One direction of one channel to one peer. */
 struct trace_link {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/base/must.h"
+#include "cli/trace/trace_kernels.h"
 #include "cli/trace/trace_line.h"
 #include "util/cleanup.h"
 #include "util/zst.h"
@@ -50,12 +51,31 @@ static size_t rows_each(struct trace *t, const json_t *rows,
 	return n;
 }
 
-int trace_document(struct trace *t, const json_t *root, const char **why)
+int trace_answers(struct trace *t, const json_t *root, const char **why)
 {
-	const char *format = member_text(root, "format", "");
 	uint64_t until_ns = member_number(root, "written_mono_ns", 0);
 	json_t *row;
 	size_t i, n;
+
+	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
+	if (t->kernels && trace_kernels_join(t, root, why))
+		return -EBADMSG;
+	n = rows_each(t, json_object_get(root, "collectives"), trace_operation);
+	n += rows_each(t, json_object_get(root, "transfers"), trace_transfer);
+	if (t->kernels)
+		trace_kernels_draw(t);
+	json_array_foreach(json_object_get(root, "inflight"), i, row)
+		trace_inflight(t, row, until_ns);
+	t->from_ns = t->w.first_ns;
+	rows_each(t, json_object_get(root, "findings"), trace_finding);
+	*why = "it holds no single operations: those are in black boxes, exemplars, and what "
+	       "ncclinsp snapshot has written";
+	return n + json_array_size(json_object_get(root, "inflight")) ? 0 : -ESRCH;
+}
+
+int trace_document(struct trace *t, const json_t *root, const char **why)
+{
+	const char *format = member_text(root, "format", "");
 
 	*why = "no black box, exemplar or stream of ncclinspd";
 	if (strcmp(format, "ncclinsp-snapshot") && strcmp(format, "ncclinsp-exemplar"))
@@ -65,16 +85,7 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
 		return -EBADMSG;
 	snprintf(t->host, sizeof(t->host), "%s",
 		 member_text(json_object_get(root, "status"), "host", ""));
-	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
-	n = rows_each(t, json_object_get(root, "collectives"), trace_operation);
-	n += rows_each(t, json_object_get(root, "transfers"), trace_transfer);
-	json_array_foreach(json_object_get(root, "inflight"), i, row)
-		trace_inflight(t, row, until_ns);
-	t->from_ns = t->w.first_ns;
-	rows_each(t, json_object_get(root, "findings"), trace_finding);
-	*why = "it holds no single operations: those are in black boxes, exemplars, and what "
-	       "ncclinsp snapshot has written";
-	return n + json_array_size(json_object_get(root, "inflight")) ? 0 : -ESRCH;
+	return trace_answers(t, root, why);
 }
 
 /* ---- lines ----------------------------------------------------------------------- */
@@ -122,7 +133,11 @@ static int file_read_lines(struct trace *t, FILE *in, const char **why)
 			json_decref(root);
 			return r;
 		}
-		if (!json_object_get(root, "kind"))
+		if (!known && t->kernels && json_object_get(root, "kind")) {
+			*why = "--kernels goes with a black box, a snapshot or an exemplar, not "
+			       "with a stream";
+			r = -EBADMSG;
+		} else if (!json_object_get(root, "kind"))
 			t->malformed++;
 		else
 			trace_take_line(t, root);

@@ -13,7 +13,8 @@
 /* Returns 0, -EBADMSG: it is none of these, and *why tells; -ESRCH: there is nothing to draw. */
 int trace_read(struct trace *t, FILE *in, const char **why);
 
-/* One object: a black box or an exemplar.  As above. */
+/* One object: what several answers of the API have; a black box or an exemplar.  As above. */
+int trace_answers(struct trace *t, const json_t *root, const char **why);
 int trace_document(struct trace *t, const json_t *root, const char **why);
 
 #endif

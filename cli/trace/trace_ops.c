@@ -14,8 +14,7 @@
 
 #define POSTING_LANE UINT64_C(0xffff)	/* no lane has that number */
 
-/* Members of the row, as they are, into the open object; NULL at the end of `keys`. */
-static void trace_copy(struct json *j, const json_t *row, const char *const *keys)
+void trace_copy(struct json *j, const json_t *row, const char *const *keys)
 {
 	for (; *keys; keys++) {
 		json_t *value = json_object_get(row, *keys);
@@ -119,7 +118,8 @@ void trace_operation(struct trace *t, const json_t *row)
 	struct trace_at at;
 	char name[96];
 
-	if (!m || (t->from_ns && member_number(row, "done_mono_ns", UINT64_MAX) < t->from_ns))
+	if (!m || (t->from_ns && member_number(row, "done_mono_ns", UINT64_MAX) < t->from_ns) ||
+	    (t->until_ns && member_number(row, "enqueued_mono_ns", 0) > t->until_ns))
 		return;
 	t->operations++;
 	if (!t->live && !json_is_true(json_object_get(row, "derived")))

@@ -18,6 +18,7 @@
 enum trace_kind {	/* the order from top to bottom */
 	TRACE_LOSSES,
 	TRACE_OPS,
+	TRACE_STREAM,
 	TRACE_LANE,
 	TRACE_GPU,
 	TRACE_NET,

@@ -55,6 +55,21 @@ check "nothing was lost" api_is processes \
 check "nothing was refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
 check "no stamp was refused" ops_are 'all(.collectives[]; .stamps_refused == 0)'
 
+# CUPTI's kernels as PyTorch's profiler would write them.  How well they fit depends on how well the
+# GPUs' clocks are known, after one kernel each: they are at their ranks, or are refused.
+jq -s --argjson pid "$(api processes | jq .processes[0].pid)" '{traceEvents: ([{ph: "X", cat: "cuda_runtime",
+	name: "cudaLaunchKernel", pid: $pid, ts: 1, dur: 1, args: {correlation: 1}}] + [.[] |
+	select(.recordType == "cuptiActivity") | {ph: "X", cat: "kernel", name, pid: .deviceId, ts: .start.ts,
+	dur: .duration, args: {device: .deviceId, stream: 7, correlation: .corrId}}])}' "$RECORDING" >"$T/kernels.json"
+at_its_rank() {
+	"$B/ncclinsp" overlap "$T/kernels.json" -o json 2>/dev/null >"$T/overlap.json" || return
+	jq -e '(.gpus | length == 4 and all(.[]; .exposed_ns == .time_ns and
+		([1213500, 5723500, 10305500, 15139750][.device] - .time_ns | fabs) <= 1)) and
+		if .files[0].joined then all(.gpus[]; .rank == null or .rank == .device) else
+		(.files[0].why | test("fit")) end' "$T/overlap.json" || { cat "$T/overlap.json"; return 1; }
+}
+check "CUPTI's kernels are as long as it says, and at the GPUs of their ranks" at_its_rank
+
 told() { [ "$(grep -c '"kind":"collective"' "$T/stream")" -ge 8 ]; }
 wait_until 10 told
 kill "$CURL"
