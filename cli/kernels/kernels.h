@@ -29,10 +29,10 @@ enum kernels_func {
 };
 
 struct gpu_kernel {
-	int64_t start_ns, stop_ns;	/* since 1970 */
+	int64_t start_ns, stop_ns;	/* time of day, since 1970 */
 	uint64_t correlation;		/* grows from launch to launch; 0: unknown */
 	uint32_t name;
-	int32_t device;			/* as the process numbers its GPUs */
+	int32_t device;			/* number of the GPU in the process */
 	uint64_t stream;
 	uint32_t unit;			/* the operation that it ran, plus one; 0: not found */
 	bool nccl;
@@ -50,13 +50,13 @@ struct kernels_step {
 	int64_t number;
 };
 
-/* What ran as one kernel: an operation, or a batch of them. */
+/* One kernel by the daemon: an operation, or a batch of them. */
 struct kernels_unit {
 	uint64_t start_ns, stop_ns;	/* CLOCK_MONOTONIC, by the daemon */
 	const json_t *row;		/* the operation, or the first of the batch */
 	uint32_t group;			/* number of its communicator and rank in it */
 	uint32_t kernel;		/* plus one; 0: not found */
-	uint64_t wait_ns;		/* for the last rank; UINT64_MAX: unknown */
+	uint64_t wait_ns;		/* waiting for the last rank; UINT64_MAX: unknown */
 	uint8_t func;
 };
 
@@ -67,12 +67,12 @@ struct kernels {
 	LIST(struct kernels_launch) launches;
 	LIST(struct kernels_step) steps;
 	LIST(char *) names;
-	json_t *numbers;		/* of the names */
-	int32_t pid;			/* as the process sees itself, or UNKNOWN_I32 */
-	int32_t rank;			/* in the job, or UNKNOWN_I32 */
+	json_t *numbers;		/* places in `names` */
+	int32_t pid;			/* number that the process has to itself, or UNKNOWN_I32 */
+	int32_t rank;			/* rank in the job, or UNKNOWN_I32 */
 	uint64_t malformed;		/* events that made no sense */
 	/* once joined */
-	int32_t host_pid;		/* as the node calls it; 0: it is not joined */
+	int32_t host_pid;		/* the process on the node; 0: it is not joined */
 	LIST(struct kernels_unit) units;
 	uint32_t compared, matched;	/* units in the time of the kernels; with a kernel */
 	int64_t offset_ns;		/* a kernel's time less CLOCK_MONOTONIC */
@@ -80,7 +80,7 @@ struct kernels {
 	uint64_t spread_ns;		/* nine in ten ends lie closer together */
 };
 
-/* 0, or -1 and the reason in `why`.  kernels_deinit() in both cases. */
+/* Returns 0, or -1 and the reason in `why`.  The caller calls kernels_deinit() in both cases. */
 int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY]);
 void kernels_deinit(struct kernels *k);
 
@@ -91,7 +91,7 @@ void kernels_deinit(struct kernels *k);
 int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 		 char why[KERNELS_WHY]);
 
-/* What the join rests on, in a sentence. */
+/* Writes a sentence on what the join rests on. */
 void kernels_tell_join(const struct kernels *k, char *text, size_t size);
 
 /* A row of /v1/collectives whose operation ran as that kernel; NULL: unknown. */

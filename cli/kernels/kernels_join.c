@@ -102,7 +102,7 @@ static void row_put_operation(const json_t *row, char *key, size_t size)
 		 member_number(row, "seq", UINT64_MAX));
 }
 
-/* How late the last rank of each operation was, where all ranks of this node can be compared. */
+/* The lateness of each operation's last rank, where all ranks of this node are compared. */
 static json_t *rows_latest(const json_t *rows)
 {
 	json_t *latest = must(json_object());
@@ -263,7 +263,7 @@ static void joining_deinit(struct joining *j)
 	list_deinit(&j->shifts);
 }
 
-/* By how much the daemon's times may be off, of each in another way. */
+/* Bounds the error of the daemon's times, of which each is off in another way. */
 static void join_bound_error(struct joining *j)
 {
 	const struct kernels *k = j->k;

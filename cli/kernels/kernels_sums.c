@@ -35,7 +35,7 @@ static void spans_add(struct kernels_spans *s, int64_t start_ns, int64_t stop_ns
 			(struct kernels_span){ start_ns, stop_ns };
 }
 
-/* What of them is in none of `less`. */
+/* The rest of them that is in none of `less`. */
 static struct kernels_spans spans_without(const struct kernels_spans *s,
 					  const struct kernels_spans *less)
 {
