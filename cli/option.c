@@ -136,6 +136,8 @@ static const struct option_row options[] = {
 	  "keep what was seen in this directory, for ncclinsp report", NULL, 0, 0 },
 	{ "html", 0, OPTION_FLAG, offsetof(struct options, cli.html), IN(REPORT), NULL,
 	  "write one page for a browser to stdout", NULL, 0, 0 },
+	{ "flight-recorder", 0, OPTION_STRING, offsetof(struct options, cli.flight), IN(REPORT),
+	  "DIR", "show the Python lines of PyTorch's Flight Recorder dumps, too", NULL, 0, 0 },
 	{ "inspector-json", 0, OPTION_STRING, offsetof(struct options, cli.inspector_dir),
 	  IN(EXPORT), "PATH", "write NCCL Inspector's format into this new or empty directory",
 	  NULL, 0, 0 },

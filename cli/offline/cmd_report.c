@@ -6,6 +6,8 @@
 #include "cli/base/member.h"
 #include "cli/common/label.h"
 #include "cli/common/listing.h"
+#include "cli/common/prose.h"
+#include "cli/offline/flight.h"
 #include "cli/offline/joint.h"
 #include "cli/offline/nodes.h"
 #include "cli/offline/offline.h"
@@ -18,14 +20,46 @@ static const struct column columns[] = {
 /* The worst first. */
 static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0, 0 };
 
+struct report_of {
+	struct joint *joint;
+	json_t *verdicts;	/* once they are asked for */
+};
+
 static int report_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	struct joint *joint = arg;
+	struct report_of *of = arg;
+	const struct shots *s = &of->joint->shots;
 
 	(void)cli;
-	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)joint->shots.nodes.n,
-			  "files", (int)joint->shots.files, "verdicts", joint_verdicts(joint));
+	of->verdicts = joint_verdicts(of->joint);
+	report_sort(of->verdicts, &by_weight, false);
+	*root = json_pack("{s:i, s:i, s:O}", "nodes", (int)s->nodes.n, "files", (int)s->files,
+			  "verdicts", of->verdicts);
 	return 0;
+}
+
+/* The verdicts beside which something was seen, each with that. */
+static void report_put_gathered(struct cli *cli, const json_t *verdicts)
+{
+	char comm[160], title[320];
+	struct frame frame;
+	json_t *row, *line;
+	size_t i, k;
+
+	prose_begin(&frame, cli, PROSE_WIDEST);
+	json_array_foreach((json_t *)(uintptr_t)verdicts, i, row) {
+		if (!json_array_size(json_object_get(row, "gathered")))
+			continue;
+		if (!report_text(row, "comm_name|comm_id", comm, sizeof(comm)))
+			*comm = '\0';
+		snprintf(title, sizeof(title), "%s%s%s", member_text(row, "verdict", ""),
+			 *comm ? " on " : "", comm);
+		frame_add(&frame);
+		prose_put(&frame, LINE_PLAIN, 0, 4, title);
+		json_array_foreach(json_object_get(row, "gathered"), k, line)
+			prose_put(&frame, LINE_PLAIN, 4, 6, json_string_value(line) ?: "");
+	}
+	prose_end(&frame, cli);
 }
 
 static int report_code(const struct listing *listing, const json_t *answer, const json_t *rows)
@@ -44,10 +78,11 @@ static int report_code(const struct listing *listing, const json_t *answer, cons
 
 static int report_run(struct cli *cli, struct joint *joint)
 {
+	struct report_of of = { joint, NULL };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,
 		.count = sizeof(columns) / sizeof(columns[0]), .fetch = report_fetch,
-		.arg = joint, .code = report_code, .labelled = true,
+		.arg = &of, .code = report_code, .labelled = true,
 	};
 	const struct shots *s = &joint->shots;
 	int r;
@@ -55,10 +90,13 @@ static int report_run(struct cli *cli, struct joint *joint)
 	if (!s->files)
 		return shots_tell_none(s, "");
 	r = listing_run(cli, &listing, NULL);
-	if (cli->format == CLI_TABLE || cli->format == CLI_WIDE)
+	if (cli->format == CLI_TABLE || cli->format == CLI_WIDE) {
 		printf("%zu node%s, %zu file%s, %zu refused\n", (size_t)s->nodes.n,
 		       (size_t)s->nodes.n == 1 ? "" : "s", s->files,
 		       s->files == 1 ? "" : "s", s->refused);
+		report_put_gathered(cli, of.verdicts);
+	}
+	json_decref(of.verdicts);
 	return r;
 }
 
@@ -151,14 +189,15 @@ static int report_page(struct offline *o)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static void report_read(const struct cli *cli, struct joint *joint)
+static void report_read(const struct cli *cli, struct joint *joint, struct flight *flight)
 {
+	joint->flight = flight;
 	if (cli->nodes)
 		nodes_ask(cli->nodes, joint);
 	shots_add(&joint->shots, (const char *const *)cli->paths, (size_t)cli->npaths);
 }
 
-static int report_html(const struct cli *cli)
+static int report_html(const struct cli *cli, struct flight *flight)
 {
 	struct offline *o;
 	int r;
@@ -167,25 +206,35 @@ static int report_html(const struct cli *cli)
 		return cli_reject("--html writes a page to stdout: send it to a file, "
 				  "as in > report.html");
 	o = offline_new(NULL);
-	report_read(cli, offline_joint(o));
+	report_read(cli, offline_joint(o), flight);
 	r = report_page(o);
 	offline_free(o);
 	return r;
 }
 
-int cmd_report(struct cli *cli)
+static int report_table(struct cli *cli, struct flight *flight)
 {
 	struct joint joint;
+	int r;
+
+	joint_init(&joint);
+	report_read(cli, &joint, flight);
+	r = report_run(cli, &joint);
+	joint_deinit(&joint);
+	return r;
+}
+
+int cmd_report(struct cli *cli)
+{
+	struct flight *flight = NULL;
 	int r;
 
 	if (!cli->npaths && !cli->nodes)
 		return cli_reject("report needs files or directories, as "
 				  "/var/lib/ncclinsp/snapshots, or --host");
-	if (cli->html)
-		return report_html(cli);
-	joint_init(&joint);
-	report_read(cli, &joint);
-	r = report_run(cli, &joint);
-	joint_deinit(&joint);
+	if (cli->flight && !(flight = flight_open(cli->flight)))
+		return CLI_FAILED;
+	r = cli->html ? report_html(cli, flight) : report_table(cli, flight);
+	flight_free(flight);
 	return r;
 }

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "cli/base/member.h"
+#include "cli/base/must.h"
 #include "cli/offline/deaths.h"
+#include "cli/offline/flight.h"
 #include "cli/offline/hangs.h"
 #include "cli/offline/stragglers.h"
 #include "util/phrase.h"
@@ -28,6 +30,7 @@ enum { NOTE, SUSPECTED, WARNING, CRITICAL = 4 };
 struct told {
 	struct shots *shots;
 	struct slow_peers *slow_peers;
+	struct flight *flight;
 	json_t *rows;
 	json_t *late;	/* rows of late ranks, by GPU */
 	json_t *slow;	/* the rows of slow links */
@@ -760,6 +763,14 @@ static json_t *told_row_of(const struct told *t, const json_t *f)
 	return NULL;
 }
 
+/* The lines of what was seen beside a row, to which more may be added. */
+static json_t *row_gathered(json_t *row)
+{
+	if (!json_object_get(row, "gathered"))
+		json_object_set_new(row, "gathered", json_array());
+	return json_object_get(row, "gathered");
+}
+
 /* A row has what was seen in the finding's processes, with their node where there are more. */
 static void told_gathered(struct told *t, const struct shots_node *node, const json_t *f)
 {
@@ -770,12 +781,43 @@ static void told_gathered(struct told *t, const struct shots_node *node, const j
 
 	if (!row)
 		return;
-	if (!json_object_get(row, "gathered"))
-		json_object_set_new(row, "gathered", json_array());
-	all = json_object_get(row, "gathered");
+	all = row_gathered(row);
 	json_array_foreach(json_object_get(f, "gathered"), i, line)
 		json_array_append_new(all, json_sprintf("%s%s%s", host, *host ? ": " : "",
 							json_string_value(line)));
+}
+
+static bool rows_are_of_one(const json_t *a, const json_t *b)
+{
+	return json_equal(json_object_get(a, "comm_id"), json_object_get(b, "comm_id")) &&
+	       json_equal(json_object_get(a, "text"), json_object_get(b, "text"));
+}
+
+/* The first of the rows of a hang, or of a death, has the lines of all its ranks. */
+static void told_flight(struct told *t, size_t first)
+{
+	json_t *row = json_array_get(t->rows, first), *other;
+	const struct shots_comm *comm;
+	LIST(int32_t) named = { .n = 0 };
+	size_t i;
+
+	comm = shots_comm(t->shots, member_hex(row, "comm_id"), member_i32(row, "nranks"));
+	if (!comm || (!kind_is_of_hang(row) && !row_has(row, "kind", "died")))
+		return;
+	json_array_foreach(t->rows, i, other) {
+		int32_t rank = member_i32(other, "rank");
+
+		if (!rows_are_of_one(row, other))
+			continue;
+		if (i < first) {
+			list_deinit(&named);
+			return;
+		}
+		if (rank != UNKNOWN_I32)
+			*(int32_t *)must(list_append(&named)) = rank;
+	}
+	flight_tell(t->flight, comm, named.at, named.n, row_gathered(row));
+	list_deinit(&named);
 }
 
 static void told_all(struct told *t)
@@ -794,6 +836,8 @@ static void told_all(struct told *t)
 		json_array_append(t->rows, value);
 	told_each_finding(t, told_finding);
 	told_each_finding(t, told_gathered);
+	for (i = 0; t->flight && i < json_array_size(t->rows); i++)
+		told_flight(t, i);
 	json_array_foreach(t->rows, i, value)
 		row_tell_also(value);
 	for (uint32_t n = 0; n < t->shots->comms.n; n++)
@@ -804,7 +848,7 @@ static void told_all(struct told *t)
 json_t *joint_verdicts(struct joint *joint)
 {
 	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
-			  .rows = json_array(), .late = json_object(), .slow = json_array(),
+			  .flight = joint->flight, .rows = json_array(), .late = json_object(), .slow = json_array(),
 			  .elsewhere = json_object(), .hung = json_object() };
 
 	shots_settle(&joint->shots);

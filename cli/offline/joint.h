@@ -11,6 +11,7 @@
 struct joint {
 	struct shots shots;
 	struct slow_peers slow_peers;
+	struct flight *flight;	/* the caller's; NULL: none */
 };
 
 void joint_init(struct joint *joint);

@@ -233,6 +233,23 @@ static size_t cell_copy(char *buf, size_t size, const char *text)
 	return n;
 }
 
+/* The same of a value, or of the values of a list, "; " between them. */
+static size_t cell_copy_value(char *buf, size_t size, const json_t *value)
+{
+	char number[TEXT_MAX];
+	size_t used = 0, i;
+	json_t *one;
+
+	if (!json_is_array(value))
+		return cell_copy(buf, size, cell_scalar(value, number, sizeof(number)));
+	json_array_foreach((json_t *)(uintptr_t)value, i, one) {
+		used += cell_copy(buf + used, size - used, i ? "; " : "");
+		used += cell_copy(buf + used, size - used,
+				  cell_scalar(one, number, sizeof(number)));
+	}
+	return used;
+}
+
 bool report_text(const json_t *row, const char *path, char *buf, size_t size)
 {
 	bool known = false;
@@ -243,13 +260,11 @@ bool report_text(const json_t *row, const char *path, char *buf, size_t size)
 		const char *slash = strchr(path, '/');
 		const json_t *value = cell_get(row, path,
 					       slash ? (size_t)(slash - path) : strlen(path));
-		char number[TEXT_MAX];
 
 		known = known || value;
 		if (!first)
 			used += cell_copy(buf + used, size - used, "/");
-		used += cell_copy(buf + used, size - used,
-				  cell_scalar(value, number, sizeof(number)));
+		used += cell_copy_value(buf + used, size - used, value);
 		path = slash ? slash + 1 : NULL;
 	}
 	if (!known)

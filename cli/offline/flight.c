@@ -1,0 +1,897 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dumps of PyTorch's Flight Recorder.  A dump has the newest calls of one rank, by process group:
+ * collectives are counted per group, sends and receives as well, and those of one coalesced group
+ * have one number.  It does not have NCCL's id of the communicator.  A group is a communicator's if
+ * it has the same global ranks in the same order; of several such groups, the one that most ranks
+ * called just before they posted, by their snapshot, their last operation there.  Files are those
+ * of jobs of any user: they are bounded, and their texts are made safe.
+ */
+#include "cli/offline/flight.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/base/member.h"
+#include "cli/base/must.h"
+#include "cli/base/pickle.h"
+#include "util/cleanup.h"
+#include "util/phrase.h"
+#include "util/text.h"
+#include "util/utf8.h"
+
+#define FILE_MOST	(64u << 20)	/* bytes */
+#define JSON_MOST	(16u << 20)	/* bytes of one that is JSON */
+#define FILES_MOST	(1u << 17)
+#define CALLS_MOST	(1u << 17)	/* newest calls of a dump that are looked at ... */
+#define CALLS_KEPT	512		/* and kept, with the first that is not over of each group */
+#define GROUPS_MOST	1024
+#define FRAMES_MOST	128
+#define CHOICES_MOST	16		/* groups with the ranks of one communicator */
+#define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
+#define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
+#define NAMED		16		/* lines of ranks one by one, and of ranks together */
+#define PATH_SHOWN	96		/* bytes of a path in a line */
+#define TEXT_SHOWN	128
+#define LINE		640
+
+enum { COLLECTIVE, P2P, CALL_KINDS };	/* each has numbers of its own in a group */
+
+/* How a process group's ranks are those of a communicator. */
+enum flight_fit {
+	FIT_NONE,
+	FIT_PAIR,	/* two of them: PyTorch makes a communicator of its own for their sends */
+	FIT_ALL,
+};
+
+/* Global ranks in the order of a group; dumps that have the same text share it. */
+struct flight_ranks {
+	const char *text;
+	LIST(int32_t) ranks;
+	const struct shots_comm *comm;	/* the last that was asked for ... */
+	enum flight_fit fit;		/* ... and how these fit */
+};
+
+struct flight_group {
+	const char *name, *desc;
+	struct flight_ranks *ranks;	/* NULL: not told */
+	uint64_t done[CALL_KINDS];	/* the newest that is over: those before it are, too */
+};
+
+struct flight_call {
+	uint32_t group;
+	int kind;
+	bool ended;
+	const char *name;		/* "all_reduce" */
+	const char *where;		/* "train.py:88 (step)"; NULL: no frame of Python */
+	uint64_t seq, created_ns;	/* time since 1970 */
+	const json_t *frames;		/* while the dump is read */
+};
+
+/* Only the calls of the newest time are all there. */
+struct flight_dump {
+	int32_t rank;
+	LIST(struct flight_group) groups;
+	LIST(struct flight_call) calls;	/* the oldest first */
+};
+
+struct flight {
+	const char *path;
+	LIST(struct flight_dump) dumps;	/* ordered by rank once all are there */
+	void *texts, *ranks;		/* trees of tsearch(3) */
+};
+
+/* ---- texts ------------------------------------------------------------------------- */
+
+static int flight_texts_order(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* One string for all that are equal; it lives as long as `f`. */
+static const char *flight_text(struct flight *f, const char *text)
+{
+	char **place = must(tsearch(text, &f->texts, flight_texts_order));
+
+	if (*place == text)
+		*place = must(strdup(text));
+	return *place;
+}
+
+/* A text of a dump, made safe, and cut; "": it is none. */
+static const char *flight_json_text(struct flight *f, const json_t *value)
+{
+	char text[TEXT_SHOWN];
+
+	snprintf(text, sizeof(text), "%s", json_string_value(value) ?: "");
+	utf8_clean(text, strlen(text));
+	return flight_text(f, text);
+}
+
+/* ---- a dump --------------------------------------------------------------------------- */
+
+static void dump_deinit(struct flight_dump *d)
+{
+	list_deinit(&d->groups);
+	list_deinit(&d->calls);
+}
+
+static int flight_ranks_order(const void *a, const void *b)
+{
+	const struct flight_ranks *x = a, *y = b;
+
+	return strcmp(x->text, y->text);
+}
+
+/* "[0, 1, 2]"; NULL: it is none. */
+static struct flight_ranks *flight_ranks(struct flight *f, const char *text)
+{
+	struct flight_ranks *r = must(calloc(1, sizeof(*r))), **place;
+	const char *at = text + (*text == '[');
+	char *end;
+
+	r->text = text;
+	place = must(tsearch(r, &f->ranks, flight_ranks_order));
+	if (*place != r) {
+		free(r);
+		return *place;
+	}
+	r->text = flight_text(f, text);
+	for (; *at && *at != ']'; at = end + strspn(end, ", ")) {
+		long rank = strtol(at, &end, 10);
+
+		if (end == at || rank < 0 || rank > INT32_MAX) {
+			r->ranks.n = 0;
+			break;
+		}
+		*(int32_t *)must(list_append(&r->ranks)) = (int32_t)rank;
+	}
+	return r;
+}
+
+static void flight_ranks_free(void *ranks)
+{
+	struct flight_ranks *r = ranks;
+
+	list_deinit(&r->ranks);
+	free(r);
+}
+
+/* UINT32_MAX: there are too many. */
+static uint32_t dump_add_group(struct flight_dump *d, const char *name, const char *desc)
+{
+	struct flight_group *g = d->groups.n < GROUPS_MOST ? must(list_append(&d->groups)) : NULL;
+
+	if (!g)
+		return UINT32_MAX;
+	*g = (struct flight_group){ .name = name, .desc = desc };
+	return d->groups.n - 1;
+}
+
+static void dump_take_groups(struct flight *f, struct flight_dump *d, const json_t *config)
+{
+	const char *name;
+	json_t *group;
+
+	json_object_foreach((json_t *)(uintptr_t)config, name, group) {
+		const json_t *text = json_object_get(group, "name");
+		uint32_t i = dump_add_group(d, flight_json_text(f, text),
+					    flight_json_text(f, json_object_get(group, "desc")));
+
+		if (i == UINT32_MAX)
+			return;
+		d->groups.at[i].ranks = flight_ranks(f, member_text(group, "ranks", ""));
+	}
+}
+
+/* Texts are one where they are equal. */
+static uint32_t dump_find_group(struct flight *f, struct flight_dump *d, const json_t *pair)
+{
+	const char *name = flight_json_text(f, json_array_get(pair, 0));
+
+	for (uint32_t i = 0; i < d->groups.n; i++)
+		if (d->groups.at[i].name == name)
+			return i;
+	return dump_add_group(d, name, flight_json_text(f, json_array_get(pair, 1)));
+}
+
+/* Those of PyTorch itself, of C++, and code that is in no file. */
+static bool frame_is_internal(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n < 3 || strcmp(path + n - 3, ".py") || *path == '<' ||
+	       strstr(path, "-packages/torch/") || strstr(path, "/torch/distributed/") ||
+	       !strncmp(path, "torch/", 6);
+}
+
+static const char *frame_path(const json_t *frame)
+{
+	return member_text(frame, "filename", "");
+}
+
+/* "train.py:88 (step)" */
+static void frame_say(struct phrase *p, const json_t *frame)
+{
+	const char *path = frame_path(frame), *package = strstr(path, "-packages/");
+	size_t n;
+
+	path = package ? package + strlen("-packages/") : path;
+	n = strlen(path);
+	phrase_add(p, "%s%s:%d (%.64s)", n > PATH_SHOWN ? "..." : "",
+		   n > PATH_SHOWN ? path + n - PATH_SHOWN : path, member_i32(frame, "line"),
+		   member_text(frame, "name", "?"));
+}
+
+/*
+ * The innermost line that is not PyTorch's; where a library has it, also the one that is not a
+ * library's.  NULL: the call was not made from Python.
+ */
+static const char *frames_where(struct flight *f, const json_t *frames)
+{
+	const json_t *inner = NULL, *own = NULL, *frame;
+	char text[3 * PATH_SHOWN + TEXT_SHOWN];
+	size_t n = json_array_size(frames);
+	struct phrase p;
+
+	n = n < FRAMES_MOST ? n : FRAMES_MOST;
+	for (size_t i = 0; i < n && !own; i++) {
+		frame = json_array_get(frames, i);
+		if (frame_is_internal(frame_path(frame)))
+			continue;
+		inner = inner ?: frame;
+		own = strstr(frame_path(frame), "-packages/") ? NULL : frame;
+	}
+	if (!inner)
+		return NULL;
+	phrase_start(&p, text, sizeof(text));
+	frame_say(&p, inner);
+	if (own && own != inner) {
+		phrase_add(&p, ", from ");
+		frame_say(&p, own);
+	}
+	utf8_clean(text, strlen(text));
+	return flight_text(f, text);
+}
+
+static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
+{
+	int kind = json_is_true(json_object_get(entry, "is_p2p")) ? P2P : COLLECTIVE;
+	uint32_t group = dump_find_group(f, d, json_object_get(entry, "process_group"));
+	const char *name = flight_json_text(f, json_object_get(entry, "profiling_name"));
+	struct flight_call *call;
+
+	if (group == UINT32_MAX)
+		return;
+	call = must(list_append(&d->calls));
+	*call = (struct flight_call){
+		.group = group, .kind = kind, .name = strchr(name, ':') ? strchr(name, ':') + 1 : name,
+		.seq = member_number(entry, kind == P2P ? "p2p_seq_id" : "collective_seq_id", 0),
+		.created_ns = member_number(entry, "time_created_ns", 0),
+		.ended = !strcmp(member_text(entry, "state", ""), "completed"),
+		.frames = json_object_get(entry, "frames"),
+	};
+	if (call->ended && call->seq > d->groups.at[group].done[kind])
+		d->groups.at[group].done[kind] = call->seq;
+}
+
+/* Members of a coalesced group are never said to be over: what comes after them tells. */
+static bool call_is_over(const struct flight_dump *d, const struct flight_call *call)
+{
+	return call->ended || call->seq <= d->groups.at[call->group].done[call->kind];
+}
+
+/* Keeps the newest calls, and the first of each group that is not over. */
+static void dump_trim(struct flight *f, struct flight_dump *d)
+{
+	CLEANUP(cleanup_freep) bool *open = must(calloc(d->groups.n + 1, CALL_KINDS));
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < d->calls.n; i++) {
+		struct flight_call call = d->calls.at[i];
+		bool *is_open = &open[call.group * CALL_KINDS + (uint32_t)call.kind];
+		bool first = !*is_open && !call_is_over(d, &call);
+
+		*is_open = *is_open || first;
+		if (!first && d->calls.n - i > CALLS_KEPT)
+			continue;
+		call.where = frames_where(f, call.frames);
+		call.frames = NULL;
+		d->calls.at[kept++] = call;
+	}
+	d->calls.n = kept;
+}
+
+/* False: it has another form than those that are known. */
+static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *root,
+		      const char **why)
+{
+	const json_t *entries = json_object_get(root, "entries");
+	const char *version = member_text(root, "version", NULL);
+	size_t n = json_array_size(entries);
+
+	*why = "no dump of PyTorch's Flight Recorder: it has no version";
+	if (!version)
+		return false;
+	*why = "a dump of another version of PyTorch: 2.x of its format is known (PyTorch 2.4 and "
+	       "newer)";
+	if (strncmp(version, "2.", 2))
+		return false;
+	*why = "a dump without calls: PyTorch was told to leave them out, or none was made";
+	if (!n)
+		return false;
+	dump_take_groups(f, d, json_object_get(root, "pg_config"));
+	for (size_t i = n > CALLS_MOST ? n - CALLS_MOST : 0; i < n; i++)
+		dump_take_call(f, d, json_array_get(entries, i));
+	dump_trim(f, d);
+	return d->calls.n;
+}
+
+static json_t *dump_parse(const char *bytes, size_t n, const char **why)
+{
+	static char text[160];
+	json_error_t error;
+	json_t *root;
+	size_t at;
+
+	if (n && *bytes == '{') {
+		root = n <= JSON_MOST ? json_loadb(bytes, n, 0, &error) : NULL;
+		*why = n <= JSON_MOST ? "damaged: no JSON" : "too large";
+		return root;
+	}
+	root = pickle_read(bytes, n, why, &at);
+	if (!root) {
+		snprintf(text, sizeof(text), "refused at byte %zu: %s", at, *why);
+		*why = text;
+	}
+	return root;
+}
+
+bool flight_take(struct flight *f, int32_t rank, const char *bytes, size_t n, const char **why)
+{
+	struct flight_dump d = { .rank = rank };
+	json_t *root = dump_parse(bytes, n, why);
+	bool known = root && dump_read(f, &d, root, why);
+
+	json_decref(root);
+	if (known)
+		*(struct flight_dump *)must(list_append(&f->dumps)) = d;
+	else
+		dump_deinit(&d);
+	return known;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+/* The rank at the end of a dump's name; -1: there is none. */
+static int32_t name_rank(const char *name)
+{
+	const char *end = strrchr(name, '.'), *digits;
+	int64_t rank;
+	char text[16];
+
+	if (!end || (strcmp(end, ".json") && strcmp(end, ".pkl") && strcmp(end, ".pickle")))
+		end = name + strlen(name);
+	for (digits = end; digits > name && digits[-1] >= '0' && digits[-1] <= '9'; digits--)
+		;
+	snprintf(text, sizeof(text), "%.*s", (int)(end - digits), digits);
+	return end - digits < 10 && !text_parse_integer(text, 0, INT32_MAX, &rank) ?
+	       (int32_t)rank : -1;
+}
+
+/* NULL: *why tells.  What is no regular file is never waited for. */
+static char *dump_load(int dir, const char *name, size_t *n, const char **why)
+{
+	CLEANUP(cleanup_closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+						O_NOCTTY);
+	struct stat st;
+	ssize_t got = 1;
+	char *bytes;
+
+	*why = strerror(errno);
+	if (fd < 0 || fstat(fd, &st))
+		return NULL;
+	*why = S_ISREG(st.st_mode) ? "too large" : "not a regular file";
+	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MOST)
+		return NULL;
+	bytes = must(malloc((size_t)st.st_size + 1));
+	for (*n = 0; got > 0 && *n < (size_t)st.st_size; *n += got > 0 ? (size_t)got : 0)
+		got = read(fd, bytes + *n, (size_t)st.st_size - *n);
+	if (got >= 0)
+		return bytes;
+	*why = strerror(errno);
+	free(bytes);
+	return NULL;
+}
+
+/* Other files, as in /tmp, are passed over; those that are named like dumps, or pickles, are not. */
+static bool file_is_meant(const char *name, const char *bytes, size_t n)
+{
+	return strstr(name, "rank") || (n && *bytes == '\x80');
+}
+
+static void flight_read_file(struct flight *f, int dir, const char *name)
+{
+	CLEANUP(cleanup_freep) char *bytes = NULL;
+	int32_t rank = name_rank(name);
+	const char *why;
+	size_t n = 0;
+
+	if (rank < 0 || f->dumps.n >= FILES_MOST)
+		return;
+	bytes = dump_load(dir, name, &n, &why);
+	if ((!bytes || !flight_take(f, rank, bytes, n, &why)) && file_is_meant(name, bytes, n))
+		fprintf(stderr, "ncclinsp: %s%s%s: %s\n", f->path,
+			f->path[strlen(f->path) - 1] == '/' ? "" : ": ", name, why);
+}
+
+static uint64_t dump_newest_ns(const struct flight_dump *d)
+{
+	return d->calls.at[d->calls.n - 1].created_ns;
+}
+
+static int dumps_order(const void *a, const void *b)
+{
+	const struct flight_dump *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Of two dumps of a rank, as from another run, the newer one counts. */
+static void flight_settle(struct flight *f)
+{
+	list_sort(&f->dumps, dumps_order);
+	for (uint32_t i = 1; i < f->dumps.n; i++) {
+		struct flight_dump *d = &f->dumps.at[i];
+		bool older;
+
+		if (d->rank != d[-1].rank)
+			continue;
+		older = dump_newest_ns(d) < dump_newest_ns(d - 1);
+		fprintf(stderr, "ncclinsp: %s: two dumps of rank %d: the older one is left out\n",
+			f->path, d->rank);
+		dump_deinit(older ? d : d - 1);
+		list_remove(&f->dumps, older ? i : i - 1);
+		i--;
+	}
+}
+
+struct flight *flight_new(const char *path)
+{
+	struct flight *f = must(calloc(1, sizeof(*f)));
+
+	f->path = path;
+	return f;
+}
+
+struct flight *flight_open(const char *path)
+{
+	struct flight *f = flight_new(path);
+	const char *prefix = "", *slash = strrchr(path, '/');
+	CLEANUP(cleanup_freep) char *above = NULL;
+	DIR *dir = opendir(path);
+
+	if (!dir && (errno == ENOENT || errno == ENOTDIR)) {
+		above = must(slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("."));
+		prefix = slash ? slash + 1 : path;
+		dir = opendir(above);
+	}
+	if (!dir)
+		fprintf(stderr, "ncclinsp: --flight-recorder: %s: %s\n", path, strerror(errno));
+	for (const struct dirent *e; dir && (e = readdir(dir)); )
+		if (!strncmp(e->d_name, prefix, strlen(prefix)))
+			flight_read_file(f, dirfd(dir), e->d_name);
+	if (dir)
+		closedir(dir);
+	flight_settle(f);
+	if (f->dumps.n)
+		return f;
+	if (dir)
+		fprintf(stderr, "ncclinsp: --flight-recorder: %s: no dump of PyTorch there; their "
+			"names end in the rank, as nccl_trace_rank_0 (TORCH_FR_DUMP_TEMP_FILE)\n",
+			path);
+	flight_free(f);
+	return NULL;
+}
+
+void flight_free(struct flight *f)
+{
+	if (!f)
+		return;
+	for (uint32_t i = 0; i < f->dumps.n; i++)
+		dump_deinit(&f->dumps.at[i]);
+	list_deinit(&f->dumps);
+	tdestroy(f->ranks, flight_ranks_free);
+	tdestroy(f->texts, free);
+	free(f);
+}
+
+/* ---- the group of a communicator -------------------------------------------------------- */
+
+static const struct flight_dump *flight_dump(const struct flight *f, int32_t rank)
+{
+	const struct flight_dump key = { .rank = rank };
+
+	return f->dumps.n ? bsearch(&key, f->dumps.at, f->dumps.n, sizeof(key), dumps_order) : NULL;
+}
+
+static bool ranks_have(const struct flight_ranks *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->ranks.n; i++)
+		if (r->ranks.at[i] == rank)
+			return true;
+	return false;
+}
+
+static enum flight_fit ranks_compare(const struct flight_ranks *r, const struct shots_comm *comm)
+{
+	bool all = r->ranks.n == (uint32_t)comm->nranks, both = comm->nranks == 2;
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < comm->ranks.n && (all || both); i++) {
+		const struct local_rank_read *row = comm->ranks.at[i].row;
+
+		if (row->world_rank == UNKNOWN_I32 || row->rank == UNKNOWN_I32)
+			continue;
+		known++;
+		all = all && (uint32_t)row->rank < r->ranks.n &&
+		      r->ranks.at[row->rank] == row->world_rank;
+		both = both && ranks_have(r, row->world_rank);
+	}
+	return !known ? FIT_NONE : all ? FIT_ALL : both ? FIT_PAIR : FIT_NONE;
+}
+
+static enum flight_fit group_fit(const struct flight_group *g, const struct shots_comm *comm)
+{
+	struct flight_ranks *r = g->ranks;
+
+	if (r && r->comm != comm) {
+		r->fit = ranks_compare(r, comm);
+		r->comm = comm;
+	}
+	return r ? r->fit : FIT_NONE;
+}
+
+/* A group that has the communicator's ranks, by its name. */
+struct flight_choice {
+	const char *name, *desc;
+	enum flight_fit fit;
+	uint32_t votes;		/* ranks whose last call before their last operation there is its */
+};
+
+struct flight_choices {
+	struct flight_choice at[CHOICES_MOST];
+	uint32_t n;
+	uint32_t asked;		/* ranks that have a dump, and a last operation */
+};
+
+static struct flight_choice *choices_take(struct flight_choices *c, const struct flight_group *g,
+					  enum flight_fit fit)
+{
+	struct flight_choice *choice;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->at[i].name == g->name && c->at[i].fit == fit)
+			return &c->at[i];
+	choice = array_add(c->at, &c->n);
+	if (choice)
+		*choice = (struct flight_choice){ .name = g->name, .desc = g->desc, .fit = fit };
+	return choice;
+}
+
+/* When the rank last posted something on the communicator, since 1970; 0: not known. */
+static uint64_t rank_last_ns(const struct shots_rank *rank)
+{
+	return rank->row->last_op_mono_ns == UNKNOWN_U64 ? 0 :
+	       shots_clock_at(&rank->node->clock, rank->row->last_op_mono_ns);
+}
+
+static bool dump_is_stale(const struct flight_dump *d, const struct shots_rank *rank)
+{
+	return dump_newest_ns(d) + STALE_NS < rank_last_ns(rank);
+}
+
+/* The newest call at that time, or shortly before: PyTorch notes a call, then makes it. */
+static const struct flight_call *dump_call_at(const struct flight_dump *d, uint64_t at_ns)
+{
+	for (uint32_t i = d->calls.n; i-- > 0; )
+		if (d->calls.at[i].created_ns <= at_ns)
+			return at_ns - d->calls.at[i].created_ns < FAR_NS ? &d->calls.at[i] : NULL;
+	return NULL;
+}
+
+static void choices_add(struct flight_choices *c, const struct flight_dump *d,
+			const struct shots_rank *rank, const struct shots_comm *comm)
+{
+	uint64_t last_ns = dump_is_stale(d, rank) ? 0 : rank_last_ns(rank);
+	const struct flight_call *call = last_ns ? dump_call_at(d, last_ns) : NULL;
+
+	c->asked += last_ns > 0;
+	for (uint32_t i = 0; i < d->groups.n; i++) {
+		enum flight_fit fit = group_fit(&d->groups.at[i], comm);
+		struct flight_choice *choice = fit == FIT_NONE ? NULL :
+					       choices_take(c, &d->groups.at[i], fit);
+
+		if (choice && call)
+			choice->votes += call->group == i;
+	}
+}
+
+/* The whole group first, then the one with more votes. */
+static int choices_order(const void *a, const void *b)
+{
+	const struct flight_choice *x = a, *y = b;
+
+	return x->fit != y->fit ? (x->fit < y->fit) - (x->fit > y->fit) :
+				  (x->votes < y->votes) - (x->votes > y->votes);
+}
+
+static void choices_find(struct flight_choices *c, const struct flight *f,
+			 const struct shots_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->ranks.n; i++) {
+		const struct flight_dump *d = flight_dump(f, comm->ranks.at[i].row->world_rank);
+
+		if (d)
+			choices_add(c, d, &comm->ranks.at[i], comm);
+	}
+	qsort(c->at, c->n, sizeof(c->at[0]), choices_order);
+}
+
+static const char *group_label(const char *name, const char *desc)
+{
+	return *desc && strcmp(desc, "undefined") ? desc : name;
+}
+
+/* The first line: which group, and how sure that is.  False: nothing can be told. */
+static bool choices_say(const struct flight_choices *c, const struct flight *f, char line[LINE])
+{
+	const struct flight_choice *best = &c->at[0];
+	struct phrase p;
+
+	phrase_start(&p, line, LINE);
+	phrase_add(&p, "PyTorch's Flight Recorder (%s), ", f->path);
+	if (!c->n) {
+		phrase_add(&p, "no process group has these ranks");
+		return false;
+	}
+	if (c->asked && !best->votes) {
+		phrase_add(&p, "no call of these ranks at the time of their last operation here: "
+			   "the dumps are of another run, or from long before or after");
+		return false;
+	}
+	phrase_add(&p, "process group %s", best->name);
+	if (*best->desc && strcmp(best->desc, best->name))
+		phrase_add(&p, " (%s)", best->desc);
+	if (c->n > 1 && best[1].fit == best->fit && best[1].votes * 2 >= best->votes)
+		phrase_add(&p, "; not certain: group %s has the same ranks, and fits as well",
+			   best[1].name);
+	else if (!best->votes)
+		phrase_add(&p, "; known by its ranks alone: there is no time to compare");
+	return true;
+}
+
+/* ---- where ranks stand ------------------------------------------------------------------ */
+
+/* A rank of the communicator, and its dump. */
+struct flight_stand {
+	const struct shots_rank *rank;
+	const struct flight_dump *dump;	/* NULL: there is none */
+	uint32_t group;			/* in the dump */
+	bool stale;			/* it is from before the rank's last operation */
+	const struct flight_call *open;	/* its first call of the group that is not over; or NULL */
+	bool called;			/* it has called what the others wait in, or later ones */
+};
+
+struct flight_stands {
+	LIST(struct flight_stand);
+	const struct flight_call *awaited;	/* the first collective that is open; or NULL */
+};
+
+/* UINT32_MAX: the dump has not that group. */
+static uint32_t dump_group(const struct flight_dump *d, const struct flight_choice *choice,
+			   const struct shots_comm *comm)
+{
+	for (uint32_t i = 0; i < d->groups.n; i++)
+		if (d->groups.at[i].name == choice->name &&
+		    group_fit(&d->groups.at[i], comm) == choice->fit)
+			return i;
+	return UINT32_MAX;
+}
+
+static const struct flight_call *dump_open(const struct flight_dump *d, uint32_t group,
+					   enum flight_fit fit)
+{
+	for (uint32_t i = 0; i < d->calls.n; i++) {
+		const struct flight_call *call = &d->calls.at[i];
+
+		if (call->group == group && !call_is_over(d, call) &&
+		    (fit == FIT_ALL || call->kind == P2P))
+			return call;
+	}
+	return NULL;
+}
+
+static uint64_t dump_last_seq(const struct flight_dump *d, uint32_t group)
+{
+	uint64_t seq = d->groups.n > group ? d->groups.at[group].done[COLLECTIVE] : 0;
+
+	for (uint32_t i = 0; i < d->calls.n; i++)
+		if (d->calls.at[i].group == group && d->calls.at[i].kind == COLLECTIVE &&
+		    d->calls.at[i].seq > seq)
+			seq = d->calls.at[i].seq;
+	return seq;
+}
+
+static void stands_add(struct flight_stands *all, const struct flight *f,
+		       const struct shots_comm *comm, const struct shots_rank *rank,
+		       const struct flight_choice *choice)
+{
+	struct flight_stand *s = must(list_append(all));
+	const struct flight_call *open;
+
+	*s = (struct flight_stand){ .rank = rank, .group = UINT32_MAX,
+				    .dump = flight_dump(f, rank->row->world_rank) };
+	if (!s->dump)
+		return;
+	s->stale = dump_is_stale(s->dump, rank);
+	s->group = dump_group(s->dump, choice, comm);
+	open = s->open = s->stale ? NULL : dump_open(s->dump, s->group, choice->fit);
+	if (open && open->kind == COLLECTIVE && (!all->awaited || open->seq < all->awaited->seq))
+		all->awaited = open;
+}
+
+static void stands_find(struct flight_stands *all, const struct flight *f,
+			const struct shots_comm *comm, const struct flight_choice *choice)
+{
+	for (uint32_t i = 0; i < comm->ranks.n; i++)
+		stands_add(all, f, comm, &comm->ranks.at[i], choice);
+	for (uint32_t i = 0; i < all->n; i++) {
+		struct flight_stand *s = &all->at[i];
+
+		s->called = s->dump && !s->stale && all->awaited &&
+			    dump_last_seq(s->dump, s->group) >= all->awaited->seq;
+		if (s->called && s->open && s->open->kind == COLLECTIVE &&
+		    s->open->seq > all->awaited->seq)
+			s->open = NULL;
+	}
+}
+
+/* ---- in words --------------------------------------------------------------------------- */
+
+/* "all_reduce (collective 11 of group dp)" */
+static void call_say(struct phrase *p, const struct flight_dump *d, const struct flight_call *call)
+{
+	const struct flight_group *g = &d->groups.at[call->group];
+
+	phrase_add(p, "%s (%s %" PRIu64 " of group %s)", call->name,
+		   call->kind == P2P ? "send or receive" : "collective", call->seq,
+		   group_label(g->name, g->desc));
+}
+
+static void where_say(struct phrase *p, const struct flight_call *call)
+{
+	if (call->where)
+		phrase_add(p, ", called at %s", call->where);
+	else
+		phrase_add(p, "; the dump has no line of Python for it: called from C++, as in a "
+			   "backward pass, or written as JSON");
+}
+
+static void stand_say_alone(const struct flight_stand *s, const struct flight_stands *all,
+			    const struct flight *f, char line[LINE])
+{
+	const struct flight_dump *d = s->dump;
+	const struct flight_call *last = d ? &d->calls.at[d->calls.n - 1] : NULL;
+	struct phrase p;
+
+	phrase_start(&p, line, LINE);
+	phrase_add(&p, "rank %d (global rank %d) ", s->rank->row->rank, s->rank->row->world_rank);
+	if (!d) {
+		phrase_add(&p, "has no dump in %s", f->path);
+		return;
+	}
+	if (s->stale) {
+		phrase_add(&p, "has a dump that ends before its last operation: it is of another "
+			   "run, or was written before");
+		return;
+	}
+	if (all->awaited && !s->called) {
+		phrase_add(&p, "has not called %s (collective %" PRIu64 "); ", all->awaited->name,
+			   all->awaited->seq);
+	}
+	phrase_add(&p, "its last call%s: ", call_is_over(d, last) ? "" : ", not over");
+	call_say(&p, d, last);
+	where_say(&p, last);
+}
+
+static bool calls_are_alike(const struct flight_stand *a, const struct flight_stand *b)
+{
+	return a->open && b->open && a->open->where == b->open->where &&
+	       a->open->name == b->open->name && a->open->seq == b->open->seq &&
+	       a->open->kind == b->open->kind;
+}
+
+/* The stand and those like it behind it, which are told with it: they have no open call then. */
+static void stands_say_together(struct flight_stands *all, uint32_t first, char line[LINE])
+{
+	CLEANUP(cleanup_freep) int32_t *ranks = must(calloc(all->n, sizeof(*ranks)));
+	const struct flight_stand s = all->at[first];
+	struct phrase p;
+	uint32_t n = 0;
+
+	for (uint32_t i = first; i < all->n; i++)
+		if (calls_are_alike(&s, &all->at[i])) {
+			ranks[n++] = all->at[i].rank->row->rank;
+			all->at[i].open = i == first ? s.open : NULL;
+		}
+	phrase_start(&p, line, LINE);
+	phrase_add(&p, "rank%s ", n == 1 ? "" : "s");
+	phrase_add_list(&p, ranks, n);
+	phrase_add(&p, " wait%s in ", n == 1 ? "s" : "");
+	call_say(&p, s.dump, s.open);
+	where_say(&p, s.open);
+}
+
+static bool rank_is_named(int32_t rank, const int32_t *named, size_t n)
+{
+	while (n && named[n - 1] != rank)
+		n--;
+	return n;
+}
+
+/* Those that have not come first, and those that the verdict names; then those that wait. */
+static void stands_say(struct flight_stands *all, const struct flight *f, const int32_t *named,
+		       size_t n, json_t *lines)
+{
+	uint32_t alone = 0, together = 0, without = 0;
+	char line[LINE];
+
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct flight_stand *s = &all->at[i];
+		bool is_named = rank_is_named(s->rank->row->rank, named, n);
+
+		without += !s->dump && !is_named;
+		if (s->open || (!is_named && (s->called || !s->dump || !all->awaited)) ||
+		    alone++ >= NAMED)
+			continue;
+		stand_say_alone(s, all, f, line);
+		json_array_append_new(lines, json_string(line));
+	}
+	for (uint32_t i = 0; i < all->n; i++) {
+		if (!all->at[i].open || together++ >= NAMED)
+			continue;
+		stands_say_together(all, i, line);
+		json_array_append_new(lines, json_string(line));
+	}
+	if (alone > NAMED || together > NAMED)
+		json_array_append_new(lines, json_string("... and more ranks"));
+	if (without)
+		json_array_append_new(lines, json_sprintf("%u rank%s of the others without a dump",
+							  without, without == 1 ? "" : "s"));
+}
+
+void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t *named, size_t n,
+		 json_t *lines)
+{
+	struct flight_choices choices = { .n = 0 };
+	struct flight_stands all = { .n = 0 };
+	char line[LINE];
+	bool told;
+
+	choices_find(&choices, f, comm);
+	told = choices_say(&choices, f, line);
+	json_array_append_new(lines, json_string(line));
+	if (!told)
+		return;
+	stands_find(&all, f, comm, &choices.at[0]);
+	stands_say(&all, f, named, n, lines);
+	list_deinit(&all);
+}

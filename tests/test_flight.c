@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flight Recorder dumps beside snapshots: which group is a communicator's, and who stands where. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/offline/flight.h"
+#include "tests/fixture.h"
+
+#define NOW_NS	UINT64_C(1796000000000000000)	/* since 1970, when the snapshot was written */
+#define MS	UINT64_C(1000000)
+#define RANKS	4
+
+static struct flight *flight;
+static struct local_rank_read rows[RANKS];
+static struct shots_node node;
+static struct shots_rank ranks[RANKS];
+static struct shots_comm comm;
+static char entries[8192];
+static json_t *lines;
+
+static void setup(void)
+{
+	flight = flight_new("/fr");
+	node = (struct shots_node){ .host = "a", .clock = { NOW_NS, NOW_NS } };
+	comm = (struct shots_comm){ .id = 1, .nranks = RANKS,
+				    .ranks = { .at = ranks, .n = RANKS, .room = RANKS } };
+	for (int32_t r = 0; r < RANKS; r++) {
+		rows[r] = (struct local_rank_read){ .rank = r, .world_rank = r,
+						    .last_op_mono_ns = NOW_NS - 10 * MS };
+		ranks[r] = (struct shots_rank){ &rows[r], &node, NULL };
+	}
+	*entries = '\0';
+	lines = NULL;
+}
+
+static void teardown(void)
+{
+	flight_free(flight);
+	json_decref(lines);
+}
+
+/* One more call of the dump, `ago_ns` before the snapshot. */
+static void call(const char *group, const char *name, uint64_t seq, const char *state,
+		 uint64_t ago_ns)
+{
+	size_t used = strlen(entries);
+	bool p2p = strchr(name, '>') || strchr(name, '<');
+
+	snprintf(entries + used, sizeof(entries) - used, "%s{\"process_group\": [\"%s\", \"\"], "
+		 "\"profiling_name\": \"nccl:%s\", \"is_p2p\": %s, \"collective_seq_id\": %llu, "
+		 "\"p2p_seq_id\": %llu, \"state\": \"%s\", \"time_created_ns\": %llu, \"frames\": ["
+		 "{\"name\": \"wrapper\", \"filename\": \"/v/site-packages/torch/x.py\", \"line\": 7},"
+		 "{\"name\": \"step\", \"filename\": \"/home/u/%s.py\", \"line\": 88}]}",
+		 used ? "," : "", group, name, p2p ? "true" : "false", (unsigned long long)seq,
+		 (unsigned long long)seq, state, (unsigned long long)(NOW_NS - ago_ns), group);
+}
+
+static bool take(int32_t rank, const char *head, const char **why)
+{
+	char text[9216];
+
+	snprintf(text, sizeof(text), "{%s, \"entries\": [%s]}", head, entries);
+	*entries = '\0';
+	return flight_take(flight, rank, text, strlen(text), why);
+}
+
+/* The calls are those of that rank's dump, which has three groups. */
+static void dump(int32_t rank)
+{
+	const char *why = "";
+	bool taken = take(rank, "\"version\": \"2.10\", \"pg_config\": {"
+			  "\"dp\": {\"name\": \"dp\", \"ranks\": \"[0, 1, 2, 3]\"},"
+			  "\"cp\": {\"name\": \"cp\", \"ranks\": \"[0, 1, 2, 3]\"},"
+			  "\"tp\": {\"name\": \"tp\", \"ranks\": \"[0, 1]\"}}", &why);
+
+	ck_assert_msg(taken, "%s", why);
+}
+
+/* All lines as they are told, or as many as there are texts; NULL behind the last one. */
+static void ck_lines(int32_t named, const char *text, ...)
+{
+	va_list args;
+	size_t i = 0;
+
+	lines = json_array();
+	flight_tell(flight, &comm, &named, named >= 0, lines);
+	va_start(args, text);
+	for (; text; text = va_arg(args, const char *))
+		ck_assert_str_eq(json_string_value(json_array_get(lines, i++)) ?: "", text);
+	va_end(args);
+	ck_assert_uint_eq(json_array_size(lines), i);
+}
+
+#define HEAD "PyTorch's Flight Recorder (/fr), "
+
+static void dump_that_waits(int32_t rank)
+{
+	call("dp", "all_reduce", 10, "completed", 20 * MS);
+	call("dp", "all_reduce", 11, "started", 10 * MS);
+	dump(rank);
+}
+
+START_TEST(the_rank_that_has_not_called_is_told_with_its_last_line)
+{
+	for (int32_t r = 0; r < 3; r++)
+		dump_that_waits(r);
+	call("dp", "all_reduce", 10, "completed", 20 * MS);
+	call("tp", "all_gather", 40, "completed", 10 * MS);
+	rows[3].last_op_mono_ns = NOW_NS - 20 * MS;
+	dump(3);
+	ck_lines(3, HEAD "process group dp",
+		 "rank 3 (global rank 3) has not called all_reduce (collective 11); its last call: "
+		 "all_gather (collective 40 of group tp), called at /home/u/tp.py:88 (step)",
+		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+START_TEST(a_rank_that_waits_elsewhere_is_told_so)
+{
+	for (int32_t r = 0; r < 3; r++)
+		dump_that_waits(r);
+	call("dp", "all_reduce", 10, "completed", 20 * MS);
+	call("tp", "all_gather", 40, "started", 10 * MS);
+	rows[3].last_op_mono_ns = NOW_NS - 20 * MS;
+	dump(3);
+	ck_lines(3, HEAD "process group dp",
+		 "rank 3 (global rank 3) has not called all_reduce (collective 11); its last call, "
+		 "not over: all_gather (collective 40 of group tp), called at /home/u/tp.py:88 "
+		 "(step)",
+		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+/* A rank is past the members of a coalesced group, which stay scheduled, when a later one ends. */
+START_TEST(what_is_before_a_call_that_is_over_is_over)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call("dp", "broadcast", 9, "scheduled", 30 * MS);
+		call("dp", "broadcast", 9, "scheduled", 30 * MS);
+		call("dp", "coalesced", 9, "completed", 30 * MS);
+		dump_that_waits(r);
+	}
+	ck_lines(-1, HEAD "process group dp", "ranks 0-3 wait in all_reduce (collective 11 of group "
+		 "dp), called at /home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call("dp", "all_reduce", 11, "started", 10 * MS + 1000);
+		call("cp", "all_gather", 7, "started", 10 * MS - 1000);
+		dump(r);
+	}
+	ck_lines(-1, HEAD "process group dp", "ranks 0-3 wait in all_reduce (collective 11 of group "
+		 "dp), called at /home/u/dp.py:88 (step)", NULL);
+	json_decref(lines);
+	for (int32_t r = 0; r < RANKS; r++)
+		rows[r].last_op_mono_ns = NOW_NS - 9 * MS;
+	ck_lines(-1, HEAD "process group cp", "ranks 0-3 wait in all_gather (collective 7 of group "
+		 "cp), called at /home/u/cp.py:88 (step)", NULL);
+}
+END_TEST
+
+START_TEST(where_two_groups_fit_it_says_so)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call(r % 2 ? "cp" : "dp", "all_reduce", 7, "started", 11 * MS);
+		call(r % 2 ? "dp" : "cp", "all_reduce", 7, "started", 10 * MS);
+		dump(r);
+	}
+	lines = json_array();
+	flight_tell(flight, &comm, NULL, 0, lines);
+	ck_assert_ptr_nonnull(strstr(json_string_value(json_array_get(lines, 0)),
+				     "has the same ranks, and fits as well"));
+}
+END_TEST
+
+START_TEST(without_times_it_goes_by_ranks)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		rows[r].last_op_mono_ns = UNKNOWN_U64;
+		dump_that_waits(r);
+	}
+	lines = json_array();
+	flight_tell(flight, &comm, NULL, 0, lines);
+	ck_assert_ptr_nonnull(strstr(json_string_value(json_array_get(lines, 0)), "not certain"));
+}
+END_TEST
+
+START_TEST(dumps_of_another_run_tell_nothing)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		rows[r].last_op_mono_ns = NOW_NS - 5000 * MS;
+		dump_that_waits(r);
+	}
+	ck_lines(3, HEAD "no call of these ranks at the time of their last operation here: the "
+		 "dumps are of another run, or from long before or after", NULL);
+}
+END_TEST
+
+START_TEST(a_dump_from_before_and_a_missing_one_are_told)
+{
+	call("dp", "all_reduce", 11, "started", 20000 * MS);
+	dump(0);
+	dump_that_waits(1);
+	ck_lines(2, HEAD "process group dp",
+		 "rank 0 (global rank 0) has a dump that ends before its last operation: it is of "
+		 "another run, or was written before",
+		 "rank 2 (global rank 2) has no dump in /fr",
+		 "rank 1 waits in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", "1 rank of the others without a dump", NULL);
+}
+END_TEST
+
+/* PyTorch sends between two ranks of a group on a communicator of their own. */
+START_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both)
+{
+	comm.nranks = 2;
+	comm.ranks.n = 2;
+	for (int32_t r = 0; r < 2; r++)
+		rows[r].world_rank = r + 2;
+	call("dp", "all_reduce", 11, "started", 11 * MS);
+	call("dp", "send 2->3", 5, "started", 10 * MS);
+	dump(2);
+	call("dp", "all_reduce", 11, "started", 11 * MS);
+	call("dp", "recv 3<-2", 5, "started", 10 * MS);
+	dump(3);
+	lines = json_array();
+	flight_tell(flight, &comm, NULL, 0, lines);
+	ck_assert_uint_eq(json_array_size(lines), 3);
+	ck_assert_str_eq(json_string_value(json_array_get(lines, 1)), "rank 0 waits in send 2->3 "
+			 "(send or receive 5 of group dp), called at /home/u/dp.py:88 (step)");
+}
+END_TEST
+
+START_TEST(a_communicator_without_a_group_is_told)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		dump_that_waits(r);
+	rows[1].world_rank = 2;
+	rows[2].world_rank = 1;
+	ck_lines(-1, HEAD "no process group has these ranks", NULL);
+}
+END_TEST
+
+START_TEST(other_forms_are_refused)
+{
+	static const struct { const char *head, *why; } cases[] = {
+		{ "\"a\": 1", "has no version" }, { "\"version\": 2", "has no version" },
+		{ "\"version\": \"1.0\"", "2.x of its format is known" },
+		{ "\"version\": \"3.1\"", "2.x of its format is known" },
+		{ "\"version\": \"2.4\"", "without calls" },
+	};
+	const char *why;
+
+	for (int i = 0; i < FX_COUNT(cases); i++) {
+		ck_assert(!take(0, cases[i].head, &why));
+		ck_assert_msg(strstr(why, cases[i].why), "%s", why);
+	}
+	ck_assert(!flight_take(flight, 0, "\x80\x02" "cos\n", 6, &why));
+	ck_assert_str_eq(why, "refused at byte 2: more than plain data: an opcode that could run "
+			 "code, or is not known");
+	ck_assert(!flight_take(flight, 0, "{", 1, &why));
+	ck_assert_str_eq(why, "damaged: no JSON");
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(the_rank_that_has_not_called_is_told_with_its_last_line),
+		FX_TEST(a_rank_that_waits_elsewhere_is_told_so),
+		FX_TEST(what_is_before_a_call_that_is_over_is_over),
+		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),
+		FX_TEST(where_two_groups_fit_it_says_so),
+		FX_TEST(without_times_it_goes_by_ranks),
+		FX_TEST(dumps_of_another_run_tell_nothing),
+		FX_TEST(a_dump_from_before_and_a_missing_one_are_told),
+		FX_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both),
+		FX_TEST(a_communicator_without_a_group_is_told),
+		FX_TEST(other_forms_are_refused),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pickles: plain data is read as Python reads it, and nothing else is. */
+#include <string.h>
+
+#include "cli/base/pickle.h"
+#include "tests/fixture.h"
+
+#define P2 "\x80\x02"
+
+/* As JSON, with sorted keys; or why not. */
+static const char *take(const char *bytes, size_t n)
+{
+	static char text[512];
+	const char *why;
+	size_t at;
+	json_t *root = pickle_read(bytes, n, &why, &at);
+	char *dump = root ? json_dumps(root, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) :
+			    NULL;
+
+	snprintf(text, sizeof(text), "%s", dump ?: why);
+	free(dump);
+	json_decref(root);
+	return text;
+}
+
+#define TAKE(bytes) take(bytes, sizeof(bytes) - 1)
+
+START_TEST(plain_data_is_read)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		const char *json;
+	} cases[] = {
+#define CASE(bytes, json) { P2 bytes ".", sizeof(P2 bytes "."), json }
+		CASE("N", "null"), CASE("\x88", "true"), CASE("\x89", "false"),
+		CASE("K\xff", "255"), CASE("M\x00\x01", "256"), CASE("J\xfe\xff\xff\xff", "-2"),
+		CASE("\x8a\x00", "0"), CASE("\x8a\x01\xff", "-1"),
+		CASE("\x8a\x08\x00\x00\x9a\x14\x82\xac\xec\x18", "1796000026105348096"),
+		CASE("G\x3f\xd0\x00\x00\x00\x00\x00\x00", "0.25"),
+		CASE("G\x7f\xf8\x00\x00\x00\x00\x00\x00", "null"),
+		CASE("X\x02\x00\x00\x00" "ab", "\"ab\""), CASE("\x8c\x01" "a", "\"a\""),
+		CASE("]", "[]"), CASE("](K\x01K\x02" "e", "[1,2]"), CASE("]K\x01" "a", "[1]"),
+		CASE(")", "[]"), CASE("K\x01\x85", "[1]"), CASE("K\x01K\x02\x86", "[1,2]"),
+		CASE("K\x01K\x02K\x03\x87", "[1,2,3]"), CASE("(K\x01K\x02K\x03K\x04t", "[1,2,3,4]"),
+		CASE("}X\x01\x00\x00\x00" "aK\x01s", "{\"a\":1}"),
+		CASE("}(X\x01\x00\x00\x00" "aK\x01X\x01\x00\x00\x00" "b]u", "{\"a\":1,\"b\":[]}"),
+		CASE("](]q\x00h\x00h\x00" "e", "[[],[],[]]"),
+		CASE("]\x94(K\x01\x94j\x01\x00\x00\x00" "e", "[1,1]"),
+		CASE("](]r\x00\x00\x00\x00K\x07" "ah\x00" "e", "[[7],[7]]"),
+#undef CASE
+	};
+
+	for (int i = 0; i < FX_COUNT(cases); i++)
+		ck_assert_str_eq(take(cases[i].bytes, cases[i].n - 1), cases[i].json);
+}
+END_TEST
+
+START_TEST(what_could_run_code_is_refused)
+{
+	static const char refused[] = "cRibBpPQo\x81\x82\x83\x84\x92\x93\x97\x98";
+	char bytes[] = P2 "]?" "os\nsystem\n(K\x01tR.";
+
+	for (const char *op = refused; *op; op++) {
+		bytes[3] = *op;
+		ck_assert_str_eq(take(bytes, sizeof(bytes) - 1),
+				 "more than plain data: an opcode that could run code, or is not "
+				 "known");
+	}
+}
+END_TEST
+
+/* All opcodes but those that have a test above. */
+START_TEST(an_unknown_opcode_is_refused)
+{
+	static const char known[] = "\x80\x95.(N\x88\x89KMJ\x8aG\x8cX]})\x85\x86\x87taesuqr\x94hj";
+	int unknown = 0;
+
+	for (int op = 0; op < 256; op++) {
+		const char bytes[] = { '\x80', 2, (char)op, 0, 0, 0, 0, 0, 0, 0, 0, '.' };
+
+		if (op && strchr(known, op))
+			continue;
+		unknown++;
+		ck_assert_ptr_nonnull(strstr(take(bytes, sizeof(bytes)), "more than plain data"));
+	}
+	ck_assert_int_eq(unknown, 256 - (int)strlen(known));
+}
+END_TEST
+
+START_TEST(a_broken_one_is_refused)
+{
+	static const char whole[] = P2 "}q\x00(X\x01\x00\x00\x00" "aq\x01(K\x01K\x02tq\x02u.";
+
+	for (size_t n = 0; n < sizeof(whole) - 1; n++)
+		ck_assert_str_eq(take(whole, n), "truncated");
+	ck_assert_str_eq(TAKE(whole), "{\"a\":[1,2]}");
+	ck_assert_str_eq(TAKE("\x80\x01N."), "a protocol other than 2 to 5");
+	ck_assert_str_eq(TAKE("\x80\x06N."), "a protocol other than 2 to 5");
+	ck_assert_str_eq(TAKE(P2 "."), "it does not end in one value");
+	ck_assert_str_eq(TAKE(P2 "NN."), "it does not end in one value");
+	ck_assert_str_eq(TAKE(P2 "N(."), "it does not end in one value");
+	ck_assert_str_eq(TAKE(P2 "t."), "a mark or a value is missing");
+	ck_assert_str_eq(TAKE(P2 "(\x85."), "a mark or a value is missing");
+	ck_assert_str_eq(TAKE(P2 "](N\x86."), "a mark or a value is missing");
+	ck_assert_str_eq(TAKE(P2 "(Ne."), "items without their list or dictionary");
+	ck_assert_str_eq(TAKE(P2 "](Nae."), "items without their list or dictionary");
+	ck_assert_str_eq(TAKE(P2 "}Na."), "items without their list or dictionary");
+	ck_assert_str_eq(TAKE(P2 "}(K\x01K\x01u."), "a key that is no text");
+	ck_assert_str_eq(TAKE(P2 "}(Nu."), "a key without its value");
+	ck_assert_str_eq(TAKE(P2 "Nq\x01."), "a memo out of order");
+	ck_assert_str_eq(TAKE(P2 "Nr\xff\xff\xff\xff."), "a memo out of order");
+	ck_assert_str_eq(TAKE(P2 "h\x00."), "a name that the memo has not");
+	ck_assert_str_eq(TAKE(P2 "X\xff\xff\xff\xff" "a."), "truncated");
+	ck_assert_str_eq(TAKE(P2 "\x8a\x09" "123456789."), "a number of more than 64 bits");
+	ck_assert_str_eq(TAKE("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "truncated");
+}
+END_TEST
+
+START_TEST(nothing_contains_itself)
+{
+	static const char why[] = "a value that contains itself";
+
+	ck_assert_str_eq(TAKE(P2 "]q\x00h\x00" "a."), why);
+	ck_assert_str_eq(TAKE(P2 "]q\x00]h\x00" "aa."), why);
+	ck_assert_str_eq(TAKE(P2 "}q\x00X\x01\x00\x00\x00" "ah\x00s."), why);
+	ck_assert_str_eq(TAKE(P2 "]q\x00(h\x00N\x86" "e."), why);
+	ck_assert_str_eq(TAKE(P2 "]q\x00q\x01h\x00" "a."), "a memo out of order");
+}
+END_TEST
+
+/* `n` times an opcode. */
+static const char *take_many(const char *head, char op, const char *tail, size_t n)
+{
+	size_t before = strlen(head), behind = strlen(tail);
+	char *bytes = malloc(before + n + behind + 1);
+	const char *got;
+
+	ck_assert_ptr_nonnull(bytes);
+	memcpy(bytes, head, before);
+	memset(bytes + before, op, n);
+	memcpy(bytes + before + n, tail, behind + 1);
+	got = take(bytes, before + n + behind);
+	free(bytes);
+	return got;
+}
+
+START_TEST(depth_and_memory_are_bounded)
+{
+	ck_assert_str_eq(take_many(P2 "N", '\x85', ".", 1000000), "too deep");
+	ck_assert_str_eq(take_many(P2, ']', "N.", 10000000), "it needs too much memory");
+	ck_assert_str_eq(take_many(P2, 'N', ".", 20000000), "it needs too much memory");
+	ck_assert_str_eq(take_many(P2, '(', ".", 20000000), "it needs too much memory");
+	ck_assert_int_eq(strncmp(take_many(P2 "N", '\x85', ".", 32), "[[[[", 4), 0);
+	ck_assert_str_eq(take_many(P2 "N", '\x85', ".", 33), "too deep");
+}
+END_TEST
+
+/* Each list has the one before it, named from the memo once it is whole. */
+START_TEST(depth_counts_what_is_named)
+{
+	char bytes[400] = P2 "]q";
+	size_t n = 5;
+
+	for (char i = 0; i < 40; i++) {
+		const char next[] = { ']', 'h', i, 'a', 'q', (char)(i + 1) };
+
+		memcpy(bytes + n, next, sizeof(next));
+		n += sizeof(next);
+	}
+	ck_assert_str_eq(take(bytes, n), "too deep");
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(plain_data_is_read),
+		FX_TEST(what_could_run_code_is_refused),
+		FX_TEST(an_unknown_opcode_is_refused),
+		FX_TEST(a_broken_one_is_refused),
+		FX_TEST(nothing_contains_itself),
+		FX_TEST(depth_and_memory_are_bounded),
+		FX_TEST(depth_counts_what_is_named),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}
