@@ -462,7 +462,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c reader/inspect.c ncclin
 	util/procstat.c util/utf8.c util/zst.c \
 	util/text.c:code_width,code_decode,text_width,text_fit,text_parse_duration \
 	util/scan.c rows/read.c cli/base/intake.c cli/offline/offline.c cli/offline/shots.c cli/offline/hangs.c \
-	cli/offline/stragglers.c cli/trace/trace_line.c cli/trace/trace_file.c plugin/orders.c:orders_read,orders_apply
+	cli/offline/stragglers.c cli/offline/flight.c cli/base/pickle.c cli/trace/trace_line.c cli/trace/trace_file.c plugin/orders.c:orders_read,orders_apply
 
 fuzz-coverage: deps
 	+@$(submake) B=$(B)-coverage SAN=coverage CFLAGS='-O1 -g1' fuzz-targets

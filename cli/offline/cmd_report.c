@@ -189,12 +189,28 @@ static int report_page(struct offline *o)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static void report_read(const struct cli *cli, struct joint *joint, struct flight *flight)
+/* This node's daemon, where dumps lie beside no file. */
+static int report_ask(const struct cli *cli, struct joint *joint)
+{
+	json_t *root = NULL;
+	int r = client_get(cli->client, "/v1/snapshot?window=10s", &root);
+
+	json_decref(root);
+	if (r)
+		return cli_fail(cli, r);
+	shots_add_answer(&joint->shots, "this node", client_body(cli->client), NULL);
+	return CLI_DONE;
+}
+
+static int report_read(const struct cli *cli, struct joint *joint, struct flight *flight)
 {
 	joint->flight = flight;
 	if (cli->nodes)
 		nodes_ask(cli->nodes, joint);
+	else if (!cli->npaths)
+		return report_ask(cli, joint);
 	shots_add(&joint->shots, (const char *const *)cli->paths, (size_t)cli->npaths);
+	return CLI_DONE;
 }
 
 static int report_html(const struct cli *cli, struct flight *flight)
@@ -206,8 +222,9 @@ static int report_html(const struct cli *cli, struct flight *flight)
 		return cli_reject("--html writes a page to stdout: send it to a file, "
 				  "as in > report.html");
 	o = offline_new(NULL);
-	report_read(cli, offline_joint(o), flight);
-	r = report_page(o);
+	r = report_read(cli, offline_joint(o), flight);
+	if (!r)
+		r = report_page(o);
 	offline_free(o);
 	return r;
 }
@@ -218,8 +235,9 @@ static int report_table(struct cli *cli, struct flight *flight)
 	int r;
 
 	joint_init(&joint);
-	report_read(cli, &joint, flight);
-	r = report_run(cli, &joint);
+	r = report_read(cli, &joint, flight);
+	if (!r)
+		r = report_run(cli, &joint);
 	joint_deinit(&joint);
 	return r;
 }
@@ -229,12 +247,14 @@ int cmd_report(struct cli *cli)
 	struct flight *flight = NULL;
 	int r;
 
-	if (!cli->npaths && !cli->nodes)
+	if (!cli->npaths && !cli->nodes && !cli->flight)
 		return cli_reject("report needs files or directories, as "
 				  "/var/lib/ncclinsp/snapshots, or --host");
 	if (cli->flight && !(flight = flight_open(cli->flight)))
 		return CLI_FAILED;
 	r = cli->html ? report_html(cli, flight) : report_table(cli, flight);
+	if (r == CLI_DONE || r == CLI_FINDING)
+		flight_say_unused(flight);
 	flight_free(flight);
 	return r;
 }

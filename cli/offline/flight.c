@@ -31,7 +31,7 @@
 #define JSON_MOST	(16u << 20)	/* bytes of one that is JSON */
 #define FILES_MOST	(1u << 17)
 #define CALLS_MOST	(1u << 17)	/* newest calls of a dump that are looked at ... */
-#define CALLS_KEPT	512		/* and kept, with the first that is not over of each group */
+#define CALLS_KEPT	512		/* and kept; and each group's first that is not over */
 #define GROUPS_MOST	1024
 #define FRAMES_MOST	128
 #define CHOICES_MOST	16		/* groups with the ranks of one communicator */
@@ -62,13 +62,12 @@ struct flight_ranks {
 struct flight_group {
 	const char *name, *desc;
 	struct flight_ranks *ranks;	/* NULL: not told */
-	uint64_t done[CALL_KINDS];	/* the newest that is over: those before it are, too */
+	uint64_t done[CALL_KINDS];	/* those with smaller numbers are over */
 };
 
 struct flight_call {
 	uint32_t group;
 	int kind;
-	bool ended;
 	const char *name;		/* "all_reduce" */
 	const char *where;		/* "train.py:88 (step)"; NULL: no frame of Python */
 	uint64_t seq, created_ns;	/* time since 1970 */
@@ -85,6 +84,7 @@ struct flight_dump {
 struct flight {
 	const char *path;
 	LIST(struct flight_dump) dumps;	/* ordered by rank once all are there */
+	bool told;			/* flight_tell() was called */
 	void *texts, *ranks;		/* trees of tsearch(3) */
 };
 
@@ -266,26 +266,27 @@ static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t
 	int kind = json_is_true(json_object_get(entry, "is_p2p")) ? P2P : COLLECTIVE;
 	uint32_t group = dump_find_group(f, d, json_object_get(entry, "process_group"));
 	const char *name = flight_json_text(f, json_object_get(entry, "profiling_name"));
+	const char *colon = strchr(name, ':');		/* "nccl:all_reduce" */
 	struct flight_call *call;
 
 	if (group == UINT32_MAX)
 		return;
 	call = must(list_append(&d->calls));
 	*call = (struct flight_call){
-		.group = group, .kind = kind, .name = strchr(name, ':') ? strchr(name, ':') + 1 : name,
+		.group = group, .kind = kind, .name = colon ? colon + 1 : name,
 		.seq = member_number(entry, kind == P2P ? "p2p_seq_id" : "collective_seq_id", 0),
 		.created_ns = member_number(entry, "time_created_ns", 0),
-		.ended = !strcmp(member_text(entry, "state", ""), "completed"),
 		.frames = json_object_get(entry, "frames"),
 	};
-	if (call->ended && call->seq > d->groups.at[group].done[kind])
-		d->groups.at[group].done[kind] = call->seq;
+	if (!strcmp(member_text(entry, "state", ""), "completed") &&
+	    call->seq >= d->groups.at[group].done[kind])
+		d->groups.at[group].done[kind] = call->seq + 1;
 }
 
-/* Members of a coalesced group are never said to be over: what comes after them tells. */
+/* Members of a coalesced group are never said to have ended: what comes after them tells. */
 static bool call_is_over(const struct flight_dump *d, const struct flight_call *call)
 {
-	return call->ended || call->seq <= d->groups.at[call->group].done[call->kind];
+	return call->seq < d->groups.at[call->group].done[call->kind];
 }
 
 /* Keeps the newest calls, and the first of each group that is not over. */
@@ -320,12 +321,14 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 	*why = "no dump of PyTorch's Flight Recorder: it has no version";
 	if (!version)
 		return false;
-	*why = "a dump of another version of PyTorch: 2.x of its format is known (PyTorch 2.4 and "
-	       "newer)";
+	*why = "a dump of another format of PyTorch: 2.x is known";
 	if (strncmp(version, "2.", 2))
 		return false;
 	*why = "a dump without calls: PyTorch was told to leave them out, or none was made";
 	if (!n)
+		return false;
+	*why = "a dump whose calls have no numbers (collective_seq_id), as of an older PyTorch";
+	if (!json_is_integer(json_object_get(json_array_get(entries, 0), "collective_seq_id")))
 		return false;
 	dump_take_groups(f, d, json_object_get(root, "pg_config"));
 	for (size_t i = n > CALLS_MOST ? n - CALLS_MOST : 0; i < n; i++)
@@ -411,7 +414,7 @@ static char *dump_load(int dir, const char *name, size_t *n, const char **why)
 	return NULL;
 }
 
-/* Other files, as in /tmp, are passed over; those that are named like dumps, or pickles, are not. */
+/* Other files, as in /tmp, are passed over; pickles and what is named like a dump are not. */
 static bool file_is_meant(const char *name, const char *bytes, size_t n)
 {
 	return strstr(name, "rank") || (n && *bytes == '\x80');
@@ -499,6 +502,13 @@ struct flight *flight_open(const char *path)
 			path);
 	flight_free(f);
 	return NULL;
+}
+
+void flight_say_unused(const struct flight *f)
+{
+	if (f && !f->told)
+		fprintf(stderr, "ncclinsp: --flight-recorder: no hang and no death to show the lines of "
+			"%s beside\n", f->path);
 }
 
 void flight_free(struct flight *f)
@@ -719,15 +729,16 @@ static const struct flight_call *dump_open(const struct flight_dump *d, uint32_t
 	return NULL;
 }
 
-static uint64_t dump_last_seq(const struct flight_dump *d, uint32_t group)
+/* Has the rank made that collective of the group, or a later one? */
+static bool dump_has_called(const struct flight_dump *d, uint32_t group, uint64_t seq)
 {
-	uint64_t seq = d->groups.n > group ? d->groups.at[group].done[COLLECTIVE] : 0;
-
+	if (group < d->groups.n && d->groups.at[group].done[COLLECTIVE] > seq)
+		return true;
 	for (uint32_t i = 0; i < d->calls.n; i++)
 		if (d->calls.at[i].group == group && d->calls.at[i].kind == COLLECTIVE &&
-		    d->calls.at[i].seq > seq)
-			seq = d->calls.at[i].seq;
-	return seq;
+		    d->calls.at[i].seq >= seq)
+			return true;
+	return false;
 }
 
 static void stands_add(struct flight_stands *all, const struct flight *f,
@@ -757,7 +768,7 @@ static void stands_find(struct flight_stands *all, const struct flight *f,
 		struct flight_stand *s = &all->at[i];
 
 		s->called = s->dump && !s->stale && all->awaited &&
-			    dump_last_seq(s->dump, s->group) >= all->awaited->seq;
+			    dump_has_called(s->dump, s->group, all->awaited->seq);
 		if (s->called && s->open && s->open->kind == COLLECTIVE &&
 		    s->open->seq > all->awaited->seq)
 			s->open = NULL;
@@ -886,6 +897,7 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	char line[LINE];
 	bool told;
 
+	f->told = true;
 	choices_find(&choices, f, comm);
 	told = choices_say(&choices, f, line);
 	json_array_append_new(lines, json_string(line));

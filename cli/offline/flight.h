@@ -21,10 +21,12 @@ struct flight;
  * it.  Files that are refused are told on stderr; NULL, also told: nothing can be read.
  */
 struct flight *flight_open(const char *path);
-void flight_free(struct flight *f);
+/* Says on stderr where nothing was told of them.  NULL: of none. */
+void flight_say_unused(const struct flight *f);
 
 /* Without files: dumps are taken one by one.  `path` is the name of all, and stays the caller's. */
 struct flight *flight_new(const char *path);
+void flight_free(struct flight *f);
 
 /* A dump as bytes, of that global rank, ranks in their order; false: it is none, *why tells. */
 bool flight_take(struct flight *f, int32_t rank, const char *bytes, size_t n, const char **why);

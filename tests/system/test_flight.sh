@@ -37,6 +37,9 @@ check "people read it below the table, with the code of a finding" eval 'report 
 check "... and on the page" eval 'report --html --flight-recorder "$T/torch"; grep -q "<p>ranks 0-2 wait in all_reduce .*train.py:88" "$T/out"'
 check "the beginning of the paths names them as well" eval 'report --flight-recorder "$T/torch/nccl_trace_rank_" -o json && false;
 	jq -e "[.verdicts[].gathered // empty | length] == [3]" "$T/out"'
+check "without files it asks the daemon of this node" eval '"$I" report --flight-recorder "$T/torch" >"$T/out"; [ $? -eq 10 ] &&
+	tr -s " \n" " " <"$T/out" | grep -q "ranks 0-2 wait in all_reduce .* /home/u/train.py:88 (backward)"'
+check "... and tells where there is none" exits 3 'is ncclinspd running' "$I" report -S "$T/nobody" --flight-recorder "$T/torch"
 check "without dumps nothing is said of them" eval 'report -o json; jq -e "all(.verdicts[]; .gathered == null)" "$T/out"'
 
 # ---- what is not as it should be ----------------------------------------------------------
@@ -54,7 +57,7 @@ sys.stdout.buffer.write(pickle.dumps({\"version\": \"2.4\", \"entries\": [Evil()
 	refused "refused at byte [0-9]*: more than plain data" && [ ! -e "$T/ran" ]'
 check "... one of another version" eval 'bad; python3 -c "
 import pickle, sys
-sys.stdout.buffer.write(pickle.dumps({\"version\": \"1.5\", \"entries\": [{}]}, 2))" >"$T/bad/nccl_trace_rank_3"; refused "a dump of another version of PyTorch"'
+sys.stdout.buffer.write(pickle.dumps({\"version\": \"1.5\", \"entries\": [{}]}, 2))" >"$T/bad/nccl_trace_rank_3"; refused "a dump of another format of PyTorch"'
 check "... a named pipe, at once" eval 'bad; rm "$T/bad/nccl_trace_rank_3"; mkfifo "$T/bad/nccl_trace_rank_3"; refused "not a regular file"'
 check "... one of gigabytes" eval 'bad; truncate -s 3G "$T/bad/nccl_trace_rank_3"; refused "too large"'
 check "other files beside them are passed over" eval 'bad; echo hello >"$T/bad/notes2"; echo "{}" >"$T/bad/x1.json"; mkdir "$T/bad/d7"; lines bad "length == 3" && [ ! -s "$T/err" ]'
@@ -62,7 +65,8 @@ check "of two dumps of a rank the newer one counts, and it is said" eval 'bad; s
 	lines bad ".[1] | test(\"^rank 3 .* has not called\")" && grep -q "two dumps of rank 3" "$T/err"'
 check "a directory without dumps is an error that tells what is wanted" eval 'mkdir "$T/none"; exits 1 "no dump of PyTorch there; their names end in the rank" "$I" report "$T/shot.json" --flight-recorder "$T/none"'
 check "... and one that is not there" exits 1 'No such file' "$I" report "$T/shot.json" --flight-recorder "$T/nowhere/x"
-check "dumps alone are no report" exits 2 'needs files or directories' "$I" report --flight-recorder "$T/torch"
+check "where nothing hangs that is said" eval 'jq ".inflight = [] | .comms[].local_ranks = []" "$T/shot.json" >"$T/calm.json"
+	"$I" report "$T/calm.json" --flight-recorder "$T/torch" 2>&1 | grep -q "no hang and no death to show the lines of"'
 
 # Another run of the same job: the groups are the same, the times are not.
 cp -r "$T/torch" "$T/other"
