@@ -39,6 +39,12 @@ static void teardown(void)
 	json_decref(lines);
 }
 
+static void fx_again(void)
+{
+	teardown();
+	setup();
+}
+
 /* One more call of the dump, `ago_ns` before the snapshot. */
 static void call(const char *group, const char *name, uint64_t seq, const char *state,
 		 uint64_t ago_ns)
@@ -92,6 +98,9 @@ static void ck_lines(int32_t named, const char *text, ...)
 }
 
 #define HEAD "PyTorch's Flight Recorder (/fr), "
+
+#define OTHER_RUN "no call of these ranks at the time of their last operation here: the dumps are of " \
+		  "another run, or from long before or after"
 
 static void dump_that_waits(int32_t rank)
 {
@@ -196,8 +205,12 @@ START_TEST(dumps_of_another_run_tell_nothing)
 		rows[r].last_op_mono_ns = NOW_NS - 5000 * MS;
 		dump_that_waits(r);
 	}
-	ck_lines(3, HEAD "no call of these ranks at the time of their last operation here: the "
-		 "dumps are of another run, or from long before or after", NULL);
+	ck_lines(3, HEAD OTHER_RUN, NULL);
+	json_decref(lines);
+	for (int32_t r = 0; r < RANKS; r++)
+		rows[r].last_op_mono_ns = NOW_NS + 5000 * MS;
+	node.clock = (struct shots_clock){ NOW_NS + 5000 * MS, NOW_NS + 5000 * MS };
+	ck_lines(3, HEAD OTHER_RUN, NULL);
 }
 END_TEST
 
@@ -246,6 +259,43 @@ START_TEST(a_communicator_without_a_group_is_told)
 }
 END_TEST
 
+/* A library's line is told with the first that is not a library's. */
+START_TEST(the_line_is_the_innermost_that_is_the_applications)
+{
+	static const struct { const char *frames, *where; } cases[] = {
+#define FRAME(path) "{\"name\": \"f\", \"filename\": \"" path "\", \"line\": 3}"
+		{ FRAME("/u/a.py"), ", called at /u/a.py:3 (f)" },
+		{ FRAME("/v/dist-packages/torch/nn.py") "," FRAME("/src/torch/distributed/c.py") ","
+		  FRAME("<string>") "," FRAME("/lib/libc10.so") "," FRAME("/u/a.py"),
+		  ", called at /u/a.py:3 (f)" },
+		{ FRAME("/v/site-packages/lib/x.py") "," FRAME("/v/site-packages/torch/y.py") ","
+		  FRAME("/u/a.py"), ", called at lib/x.py:3 (f), from /u/a.py:3 (f)" },
+		{ FRAME("/tmp/torchinductor_u/ab/c.py") "," FRAME("/u/a.py"),
+		  ", called at /tmp/torchinductor_u/ab/c.py:3 (f), from /u/a.py:3 (f)" },
+		{ FRAME("/v/site-packages/lib/x.py"), ", called at lib/x.py:3 (f)" },
+		{ FRAME("/u/a\\u001b[2J.py"), ", called at /u/a?[2J.py:3 (f)" },
+		{ FRAME("/v/site-packages/torch/y.py"), "no line of Python" },
+		{ "7, {}, \"a\"", "no line of Python" }, { "", "no line of Python" },
+#undef FRAME
+	};
+	const char *why;
+
+	for (int i = 0; i < FX_COUNT(cases); i++) {
+		fx_again();
+		snprintf(entries, sizeof(entries), "{\"process_group\": [\"dp\", \"\"], "
+			 "\"profiling_name\": \"nccl:x\", \"collective_seq_id\": 1, "
+			 "\"time_created_ns\": %llu, \"frames\": [%s]}",
+			 (unsigned long long)(NOW_NS - 10 * MS), cases[i].frames);
+		ck_assert(take(0, "\"version\": \"2.4\", \"pg_config\": {\"dp\": {\"name\": \"dp\", "
+			       "\"ranks\": \"[0, 1, 2, 3]\"}}", &why));
+		lines = json_array();
+		flight_tell(flight, &comm, NULL, 0, lines);
+		ck_assert_msg(strstr(json_string_value(json_array_get(lines, 1)), cases[i].where),
+			      "%s", json_string_value(json_array_get(lines, 1)));
+	}
+}
+END_TEST
+
 START_TEST(other_forms_are_refused)
 {
 	static const struct { const char *head, *why; } cases[] = {
@@ -284,6 +334,7 @@ int main(void)
 		FX_TEST(a_dump_from_before_and_a_missing_one_are_told),
 		FX_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both),
 		FX_TEST(a_communicator_without_a_group_is_told),
+		FX_TEST(the_line_is_the_innermost_that_is_the_applications),
 		FX_TEST(other_forms_are_refused),
 	};
 

@@ -156,19 +156,24 @@ START_TEST(depth_and_memory_are_bounded)
 }
 END_TEST
 
-/* Each list has the one before it, named from the memo once it is whole. */
+/* Each list has the one before it from the memo, and enters it after that, or before. */
 START_TEST(depth_counts_what_is_named)
 {
-	char bytes[400] = P2 "]q";
-	size_t n = 5;
+	for (int before = 0; before < 2; before++) {
+		char bytes[400] = P2 "]q";
+		size_t n = 5;
 
-	for (char i = 0; i < 40; i++) {
-		const char next[] = { ']', 'h', i, 'a', 'q', (char)(i + 1) };
+		for (char i = 0; i < 40; i++) {
+			const char next[2][6] = {
+				{ ']', 'h', i, 'a', 'q', (char)(i + 1) },
+				{ ']', 'q', (char)(i + 1), 'h', i, 'a' },
+			};
 
-		memcpy(bytes + n, next, sizeof(next));
-		n += sizeof(next);
+			memcpy(bytes + n, next[before], sizeof(next[before]));
+			n += sizeof(next[before]);
+		}
+		ck_assert_str_eq(take(bytes, n), "too deep");
 	}
-	ck_assert_str_eq(take(bytes, n), "too deep");
 }
 END_TEST
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@
 #define NAMED		16		/* lines of ranks one by one, and of ranks together */
 #define PATH_SHOWN	96		/* bytes of a path in a line */
 #define TEXT_SHOWN	128
-#define LINE		640
+#define LINE		1024
 
 enum { COLLECTIVE, P2P, CALL_KINDS };	/* each has numbers of its own in a group */
 
@@ -113,6 +114,13 @@ static const char *flight_json_text(struct flight *f, const json_t *value)
 	snprintf(text, sizeof(text), "%s", json_string_value(value) ?: "");
 	utf8_clean(text, strlen(text));
 	return flight_text(f, text);
+}
+
+/* One more line, whatever was cut. */
+static void lines_add(json_t *lines, char line[LINE])
+{
+	utf8_clean(line, strlen(line));
+	json_array_append_new(lines, json_string(line));
 }
 
 /* ---- a dump --------------------------------------------------------------------------- */
@@ -202,6 +210,12 @@ static uint32_t dump_find_group(struct flight *f, struct flight_dump *d, const j
 	return dump_add_group(d, name, flight_json_text(f, json_array_get(pair, 1)));
 }
 
+/* Code of an installed package, or that torch.compile() has written. */
+static bool frame_is_library(const char *path)
+{
+	return strstr(path, "-packages/") || strstr(path, "/torchinductor_");
+}
+
 /* Those of PyTorch itself, of C++, and code that is in no file. */
 static bool frame_is_internal(const char *path)
 {
@@ -247,7 +261,7 @@ static const char *frames_where(struct flight *f, const json_t *frames)
 		if (frame_is_internal(frame_path(frame)))
 			continue;
 		inner = inner ?: frame;
-		own = strstr(frame_path(frame), "-packages/") ? NULL : frame;
+		own = frame_is_library(frame_path(frame)) ? NULL : frame;
 	}
 	if (!inner)
 		return NULL;
@@ -424,15 +438,18 @@ static void flight_read_file(struct flight *f, int dir, const char *name)
 {
 	CLEANUP(cleanup_freep) char *bytes = NULL;
 	int32_t rank = name_rank(name);
+	char shown[NAME_MAX + 1];
 	const char *why;
 	size_t n = 0;
 
 	if (rank < 0 || f->dumps.n >= FILES_MOST)
 		return;
 	bytes = dump_load(dir, name, &n, &why);
-	if ((!bytes || !flight_take(f, rank, bytes, n, &why)) && file_is_meant(name, bytes, n))
-		fprintf(stderr, "ncclinsp: %s%s%s: %s\n", f->path,
-			f->path[strlen(f->path) - 1] == '/' ? "" : ": ", name, why);
+	if ((bytes && flight_take(f, rank, bytes, n, &why)) || !file_is_meant(name, bytes, n))
+		return;
+	snprintf(shown, sizeof(shown), "%s", name);
+	utf8_clean(shown, strlen(shown));
+	fprintf(stderr, "ncclinsp: %s: %s: %s\n", f->path, shown, why);
 }
 
 static uint64_t dump_newest_ns(const struct flight_dump *d)
@@ -874,13 +891,13 @@ static void stands_say(struct flight_stands *all, const struct flight *f, const 
 		    alone++ >= NAMED)
 			continue;
 		stand_say_alone(s, all, f, line);
-		json_array_append_new(lines, json_string(line));
+		lines_add(lines, line);
 	}
 	for (uint32_t i = 0; i < all->n; i++) {
 		if (!all->at[i].open || together++ >= NAMED)
 			continue;
 		stands_say_together(all, i, line);
-		json_array_append_new(lines, json_string(line));
+		lines_add(lines, line);
 	}
 	if (alone > NAMED || together > NAMED)
 		json_array_append_new(lines, json_string("... and more ranks"));
@@ -900,7 +917,7 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	f->told = true;
 	choices_find(&choices, f, comm);
 	told = choices_say(&choices, f, line);
-	json_array_append_new(lines, json_string(line));
+	lines_add(lines, line);
 	if (!told)
 		return;
 	stands_find(&all, f, comm, &choices.at[0]);

@@ -59,6 +59,7 @@ check "... one of another version" eval 'bad; python3 -c "
 import pickle, sys
 sys.stdout.buffer.write(pickle.dumps({\"version\": \"1.5\", \"entries\": [{}]}, 2))" >"$T/bad/nccl_trace_rank_3"; refused "a dump of another format of PyTorch"'
 check "... a named pipe, at once" eval 'bad; rm "$T/bad/nccl_trace_rank_3"; mkfifo "$T/bad/nccl_trace_rank_3"; refused "not a regular file"'
+check "... and its name does nothing to the terminal" eval 'bad; printf "\200\002c" >"$T/bad/$(printf "\033[2Jrank_9")"; lines bad "length == 3" && grep -q "dumps*.*rank_9: refused\|bad: ?.2Jrank_9: refused" "$T/err" && ! grep -q "$(printf "\033")" "$T/err"'
 check "... one of gigabytes" eval 'bad; truncate -s 3G "$T/bad/nccl_trace_rank_3"; refused "too large"'
 check "other files beside them are passed over" eval 'bad; echo hello >"$T/bad/notes2"; echo "{}" >"$T/bad/x1.json"; mkdir "$T/bad/d7"; lines bad "length == 3" && [ ! -s "$T/err" ]'
 check "of two dumps of a rank the newer one counts, and it is said" eval 'bad; sed "s/dp/xx/" "$T/bad/nccl_trace_rank_3" >"$T/bad/other_rank_3"
