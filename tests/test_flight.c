@@ -156,6 +156,21 @@ START_TEST(what_is_before_a_call_that_is_over_is_over)
 }
 END_TEST
 
+START_TEST(batched_sends_end_with_their_group)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call("dp", "send 0->1", 5, "scheduled", 30 * MS);
+		call("dp", "recv 0<-1", 5, "scheduled", 30 * MS);
+		call("dp", "coalesced", 5, "completed", 30 * MS);
+		call("dp", "all_reduce", 11, "started", 10 * MS);
+		dump(r);
+	}
+	ck_lines(-1, HEAD "process group dp",
+		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
 START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
@@ -327,6 +342,7 @@ int main(void)
 		FX_TEST(the_rank_that_has_not_called_is_told_with_its_last_line),
 		FX_TEST(a_rank_that_waits_elsewhere_is_told_so),
 		FX_TEST(what_is_before_a_call_that_is_over_is_over),
+		FX_TEST(batched_sends_end_with_their_group),
 		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),
 		FX_TEST(where_two_groups_fit_it_says_so),
 		FX_TEST(without_times_it_goes_by_ranks),

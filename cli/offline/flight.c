@@ -275,6 +275,22 @@ static const char *frames_where(struct flight *f, const json_t *frames)
 	return flight_text(f, text);
 }
 
+static uint64_t entry_seq(const json_t *entry, int kind)
+{
+	return member_number(entry, kind == P2P ? "p2p_seq_id" : "collective_seq_id", 0);
+}
+
+/* The last entry of a coalesced group, which has both numbers, ends members of either kind. */
+static void group_take_end(struct flight_group *g, const json_t *entry, int own, const char *name)
+{
+	for (int kind = 0; kind < CALL_KINDS; kind++) {
+		uint64_t seq = entry_seq(entry, kind);
+
+		if ((kind == own || strstr(name, "coalesced")) && seq >= g->done[kind])
+			g->done[kind] = seq + 1;
+	}
+}
+
 static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
 {
 	int kind = json_is_true(json_object_get(entry, "is_p2p")) ? P2P : COLLECTIVE;
@@ -288,13 +304,12 @@ static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t
 	call = must(list_append(&d->calls));
 	*call = (struct flight_call){
 		.group = group, .kind = kind, .name = colon ? colon + 1 : name,
-		.seq = member_number(entry, kind == P2P ? "p2p_seq_id" : "collective_seq_id", 0),
+		.seq = entry_seq(entry, kind),
 		.created_ns = member_number(entry, "time_created_ns", 0),
 		.frames = json_object_get(entry, "frames"),
 	};
-	if (!strcmp(member_text(entry, "state", ""), "completed") &&
-	    call->seq >= d->groups.at[group].done[kind])
-		d->groups.at[group].done[kind] = call->seq + 1;
+	if (!strcmp(member_text(entry, "state", ""), "completed"))
+		group_take_end(&d->groups.at[group], entry, kind, call->name);
 }
 
 /* Members of a coalesced group are never said to have ended: what comes after them tells. */
