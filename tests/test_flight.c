@@ -99,8 +99,8 @@ static void ck_lines(int32_t named, const char *text, ...)
 
 #define HEAD "PyTorch's Flight Recorder (/fr), "
 
-#define OTHER_RUN "no call of these ranks at the time of their last operation here: the dumps are of " \
-		  "another run, or from long before or after"
+#define OTHER_RUN "no call of these ranks at the time of their last operation here: the dumps " \
+		  "are of another run, or from long before or after"
 
 static void dump_that_waits(int32_t rank)
 {
@@ -152,7 +152,8 @@ START_TEST(what_is_before_a_call_that_is_over_is_over)
 		dump_that_waits(r);
 	}
 	ck_lines(-1, HEAD "process group dp",
-		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at /home/u/dp.py:88 (step)", NULL);
+		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
 }
 END_TEST
 
@@ -179,7 +180,8 @@ START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
 		dump(r);
 	}
 	ck_lines(-1, HEAD "process group dp",
-		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at /home/u/dp.py:88 (step)", NULL);
+		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
 	json_decref(lines);
 	for (int32_t r = 0; r < RANKS; r++)
 		rows[r].last_op_mono_ns = NOW_NS - 9 * MS;
@@ -301,8 +303,8 @@ START_TEST(the_line_is_the_innermost_that_is_the_applications)
 			 "\"profiling_name\": \"nccl:x\", \"collective_seq_id\": 1, "
 			 "\"time_created_ns\": %llu, \"frames\": [%s]}",
 			 (unsigned long long)(NOW_NS - 10 * MS), cases[i].frames);
-		ck_assert(take(0, "\"version\": \"2.4\", \"pg_config\": {\"dp\": {\"name\": \"dp\", "
-			       "\"ranks\": \"[0, 1, 2, 3]\"}}", &why));
+		ck_assert(take(0, "\"version\": \"2.4\", \"pg_config\": {\"dp\": {"
+			       "\"name\": \"dp\", \"ranks\": \"[0, 1, 2, 3]\"}}", &why));
 		lines = json_array();
 		flight_tell(flight, &comm, NULL, 0, lines);
 		ck_assert_msg(strstr(json_string_value(json_array_get(lines, 1)), cases[i].where),

@@ -539,8 +539,8 @@ struct flight *flight_open(const char *path)
 void flight_say_unused(const struct flight *f)
 {
 	if (f && !f->told)
-		fprintf(stderr, "ncclinsp: --flight-recorder: no hang and no death to show the lines of "
-			"%s beside\n", f->path);
+		fprintf(stderr, "ncclinsp: --flight-recorder: no hang and no death to show the "
+			"lines of %s beside\n", f->path);
 }
 
 void flight_free(struct flight *f)

@@ -849,7 +849,8 @@ json_t *joint_verdicts(struct joint *joint)
 {
 	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
 			  .flight = joint->flight, .rows = json_array(),
-			  .late = json_object(), .slow = json_array(), .elsewhere = json_object(), .hung = json_object() };
+			  .late = json_object(), .slow = json_array(),
+			  .elsewhere = json_object(), .hung = json_object() };
 
 	shots_settle(&joint->shots);
 	told_all(&t);

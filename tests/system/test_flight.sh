@@ -8,7 +8,8 @@ have python3 jq || skip_all "needs python3 and jq"
 I=$B/ncclinsp
 start_daemon --snapshot-interval 0
 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/never-joins.scn" 2>"$T/sim" &
-started+=($!)
+JOB_PID=$!
+started+=("$JOB_PID")
 hangs() { api_is findings 'any(.findings[]; .verdict == "NOT_JOINED" and .grade == "found")'; }
 check "a rank has not come" wait_until 60 hangs
 SNAP=$("$I" snapshot)
@@ -68,6 +69,13 @@ check "a directory without dumps is an error that tells what is wanted" eval 'mk
 check "... and one that is not there" exits 1 'No such file' "$I" report "$T/shot.json" --flight-recorder "$T/nowhere/x"
 check "where nothing hangs that is said" eval 'jq ".inflight = [] | .comms[].local_ranks = []" "$T/shot.json" >"$T/calm.json"
 	"$I" report "$T/calm.json" --flight-recorder "$T/torch" 2>&1 | grep -q "no hang and no death to show the lines of"'
+
+# PyTorch ends the job once the dumps are written: the verdict is then on its death.
+pkill -9 -P "$JOB_PID"
+died() { api_is findings 'any(.findings[]; .kind == "died" and .comm_name == "dp")'; }
+after() { SNAP=$("$I" snapshot) && wait_until 10 test -s "$SNAP" && cp "$SNAP" "$T/after.json" && "$I" report "$T/after.json" --flight-recorder "$T/torch" -o json |
+	jq -e '[.verdicts[] | select(.verdict == "died") | .gathered[1:3][] | test("^rank 3 .* has not called|^ranks 0-2 wait in ")] == [true, true]'; }
+check "what they told of the hang is told of the job's death" eval 'wait_until 30 died && after'
 
 # Another run of the same job: the groups are the same, the times are not.
 cp -r "$T/torch" "$T/other"
