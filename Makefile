@@ -181,7 +181,8 @@ $(SCHEMA_MADE): $(wildcard schema/*)
 $(B)/schema/%.h: $(SCHEMA_MADE)
 	@:
 
-$(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_CLI) util): | $(SCHEMA_MADE)
+$(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_CLI) util) \
+$(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/*.c tests/fuzz/*.c)): | $(SCHEMA_MADE)
 
 # The style and the script of a page, as C strings.
 $(B)/page/%.h: cli/page/%

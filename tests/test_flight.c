@@ -100,7 +100,8 @@ static void ck_lines(int32_t named, const char *text, ...)
 #define HEAD "PyTorch's Flight Recorder (/fr), "
 
 #define OTHER_RUN "no call of these ranks at the time of their last operation here: the dumps " \
-		  "are of another run, or from long before or after"
+		  "are of another run, from long before or after, or the call is a CUDA " \
+		  "graph's, which PyTorch does not note"
 
 static void dump_that_waits(int32_t rank)
 {

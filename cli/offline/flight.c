@@ -35,7 +35,7 @@
 #define CALLS_KEPT	512		/* and kept; and each group's first that is not over */
 #define GROUPS_MOST	1024
 #define FRAMES_MOST	128
-#define CHOICES_MOST	16		/* groups with the ranks of one communicator */
+#define CHOICES_MOST	64		/* groups with the ranks of one communicator */
 #define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
 #define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
 #define NAMED		16		/* lines of ranks one by one, and of ranks together */
@@ -291,7 +291,8 @@ static void group_take_end(struct flight_group *g, const json_t *entry, int own,
 	}
 }
 
-static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
+/* False: there are too many groups. */
+static bool dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
 {
 	int kind = json_is_true(json_object_get(entry, "is_p2p")) ? P2P : COLLECTIVE;
 	uint32_t group = dump_find_group(f, d, json_object_get(entry, "process_group"));
@@ -300,7 +301,7 @@ static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t
 	struct flight_call *call;
 
 	if (group == UINT32_MAX)
-		return;
+		return false;
 	call = must(list_append(&d->calls));
 	*call = (struct flight_call){
 		.group = group, .kind = kind, .name = colon ? colon + 1 : name,
@@ -310,6 +311,7 @@ static void dump_take_call(struct flight *f, struct flight_dump *d, const json_t
 	};
 	if (!strcmp(member_text(entry, "state", ""), "completed"))
 		group_take_end(&d->groups.at[group], entry, kind, call->name);
+	return true;
 }
 
 /* Members of a coalesced group are never said to have ended: what comes after them tells. */
@@ -359,11 +361,13 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 	*why = "a dump whose calls have no numbers (collective_seq_id), as of an older PyTorch";
 	if (!json_is_integer(json_object_get(json_array_get(entries, 0), "collective_seq_id")))
 		return false;
+	*why = "a dump of more than 1024 process groups";
 	dump_take_groups(f, d, json_object_get(root, "pg_config"));
 	for (size_t i = n > CALLS_MOST ? n - CALLS_MOST : 0; i < n; i++)
-		dump_take_call(f, d, json_array_get(entries, i));
+		if (!dump_take_call(f, d, json_array_get(entries, i)))
+			return false;
 	dump_trim(f, d);
-	return d->calls.n;
+	return true;
 }
 
 static json_t *dump_parse(const char *bytes, size_t n, const char **why)
@@ -457,7 +461,7 @@ static void flight_read_file(struct flight *f, int dir, const char *name)
 	const char *why;
 	size_t n = 0;
 
-	if (rank < 0 || f->dumps.n >= FILES_MOST)
+	if (rank < 0)
 		return;
 	bytes = dump_load(dir, name, &n, &why);
 	if ((bytes && flight_take(f, rank, bytes, n, &why)) || !file_is_meant(name, bytes, n))
@@ -520,9 +524,12 @@ struct flight *flight_open(const char *path)
 	}
 	if (!dir)
 		fprintf(stderr, "ncclinsp: --flight-recorder: %s: %s\n", path, strerror(errno));
-	for (const struct dirent *e; dir && (e = readdir(dir)); )
+	for (const struct dirent *e; dir && f->dumps.n < FILES_MOST && (e = readdir(dir)); )
 		if (!strncmp(e->d_name, prefix, strlen(prefix)))
 			flight_read_file(f, dirfd(dir), e->d_name);
+	if (f->dumps.n == FILES_MOST)
+		fprintf(stderr, "ncclinsp: --flight-recorder: %s: no more than %u dumps are read\n",
+			path, FILES_MOST);
 	if (dir)
 		closedir(dir);
 	flight_settle(f);
@@ -706,7 +713,8 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 	}
 	if (c->asked && !best->votes) {
 		phrase_add(&p, "no call of these ranks at the time of their last operation here: "
-			   "the dumps are of another run, or from long before or after");
+			   "the dumps are of another run, from long before or after, or the "
+			   "call is a CUDA graph's, which PyTorch does not note");
 		return false;
 	}
 	phrase_add(&p, "process group %s", best->name);
