@@ -143,6 +143,24 @@ START_TEST(a_rank_that_waits_elsewhere_is_told_so)
 }
 END_TEST
 
+START_TEST(a_named_rank_that_called_another_group_first_is_told_so)
+{
+	comm.nranks = 2;
+	comm.ranks.n = 2;
+	call("tp", "all_gather", 3, "started", 10 * MS);
+	call("dp", "all_reduce", 11, "started", 9 * MS);
+	dump(0);
+	call("dp", "all_reduce", 11, "started", 10 * MS);
+	call("tp", "all_gather", 3, "started", 9 * MS);
+	dump(1);
+	ck_lines(1, HEAD "process group tp",
+		 "rank 1 (global rank 1) made another call before, which is not over: all_reduce "
+		 "(collective 11 of group dp), called at /home/u/dp.py:88 (step)",
+		 "ranks 0-1 wait in all_gather (collective 3 of group tp), called at "
+		 "/home/u/tp.py:88 (step)", NULL);
+}
+END_TEST
+
 /* A rank is past the members of a coalesced group, which stay scheduled, when a later one ends. */
 START_TEST(what_is_before_a_call_that_is_over_is_over)
 {
@@ -344,6 +362,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(the_rank_that_has_not_called_is_told_with_its_last_line),
 		FX_TEST(a_rank_that_waits_elsewhere_is_told_so),
+		FX_TEST(a_named_rank_that_called_another_group_first_is_told_so),
 		FX_TEST(what_is_before_a_call_that_is_over_is_over),
 		FX_TEST(batched_sends_end_with_their_group),
 		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),

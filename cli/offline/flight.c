@@ -836,6 +836,15 @@ static void where_say(struct phrase *p, const struct flight_call *call)
 			   "backward pass, or written as JSON");
 }
 
+/* The first call that the rank made before the open one, and that is not over either; or NULL. */
+static const struct flight_call *stand_earlier(const struct flight_stand *s)
+{
+	for (const struct flight_call *call = s->dump->calls.at; call < s->open; call++)
+		if (!call_is_over(s->dump, call))
+			return call;
+	return NULL;
+}
+
 static void stand_say_alone(const struct flight_stand *s, const struct flight_stands *all,
 			    const struct flight *f, char line[LINE])
 {
@@ -854,11 +863,15 @@ static void stand_say_alone(const struct flight_stand *s, const struct flight_st
 			   "run, or was written before");
 		return;
 	}
-	if (all->awaited && !s->called) {
-		phrase_add(&p, "has not called %s (collective %" PRIu64 "); ", all->awaited->name,
-			   all->awaited->seq);
+	if (s->open) {
+		phrase_add(&p, "made another call before, which is not over: ");
+		last = stand_earlier(s);
+	} else {
+		if (all->awaited && !s->called)
+			phrase_add(&p, "has not called %s (collective %" PRIu64 "); ",
+				   all->awaited->name, all->awaited->seq);
+		phrase_add(&p, "its last call%s: ", call_is_over(d, last) ? "" : ", not over");
 	}
-	phrase_add(&p, "its last call%s: ", call_is_over(d, last) ? "" : ", not over");
 	call_say(&p, d, last);
 	where_say(&p, last);
 }
@@ -898,7 +911,19 @@ static bool rank_is_named(int32_t rank, const int32_t *named, size_t n)
 	return n;
 }
 
-/* Those that have not come first, and those that the verdict names; then those that wait. */
+/*
+ * Is there something to say of that rank alone?  It has not come, or it is one that the verdict
+ * names, unless it waits with the others and for nothing else.
+ */
+static bool stand_is_alone(const struct flight_stand *s, const struct flight_stands *all,
+			   bool is_named)
+{
+	if (is_named)
+		return !s->open || stand_earlier(s);
+	return !s->open && s->dump && all->awaited && !s->called;
+}
+
+/* Those that stand alone, then those that wait. */
 static void stands_say(struct flight_stands *all, const struct flight *f, const int32_t *named,
 		       size_t n, json_t *lines)
 {
@@ -910,8 +935,7 @@ static void stands_say(struct flight_stands *all, const struct flight *f, const 
 		bool is_named = rank_is_named(s->rank->row->rank, named, n);
 
 		without += !s->dump && !is_named;
-		if (s->open || (!is_named && (s->called || !s->dump || !all->awaited)) ||
-		    alone++ >= NAMED)
+		if (!stand_is_alone(s, all, is_named) || alone++ >= NAMED)
 			continue;
 		stand_say_alone(s, all, f, line);
 		lines_add(lines, line);
