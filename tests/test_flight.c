@@ -150,6 +150,7 @@ START_TEST(a_named_rank_that_called_another_group_first_is_told_so)
 	call("tp", "all_gather", 3, "started", 10 * MS);
 	call("dp", "all_reduce", 11, "started", 9 * MS);
 	dump(0);
+	call("dp", "all_reduce", 10, "completed", 20 * MS);
 	call("dp", "all_reduce", 11, "started", 10 * MS);
 	call("tp", "all_gather", 3, "started", 9 * MS);
 	dump(1);

@@ -106,17 +106,16 @@ static const char *flight_text(struct flight *f, const char *text)
 	return *place;
 }
 
-/* A text of a dump, made safe, and cut; "": it is none. */
+/* A text of a dump, cut; "": it is none. */
 static const char *flight_json_text(struct flight *f, const json_t *value)
 {
 	char text[TEXT_SHOWN];
 
 	snprintf(text, sizeof(text), "%s", json_string_value(value) ?: "");
-	utf8_clean(text, strlen(text));
 	return flight_text(f, text);
 }
 
-/* One more line, whatever was cut. */
+/* One more line, made safe: dumps' texts are as they came, and some were cut. */
 static void lines_add(json_t *lines, char line[LINE])
 {
 	utf8_clean(line, strlen(line));
@@ -271,7 +270,6 @@ static const char *frames_where(struct flight *f, const json_t *frames)
 		phrase_add(&p, ", from ");
 		frame_say(&p, own);
 	}
-	utf8_clean(text, strlen(text));
 	return flight_text(f, text);
 }
 
@@ -809,9 +807,6 @@ static void stands_find(struct flight_stands *all, const struct flight *f,
 
 		s->called = s->dump && !s->stale && all->awaited &&
 			    dump_has_called(s->dump, s->group, all->awaited->seq);
-		if (s->called && s->open && s->open->kind == COLLECTIVE &&
-		    s->open->seq > all->awaited->seq)
-			s->open = NULL;
 	}
 }
 
