@@ -744,7 +744,7 @@ function json_of(type, container, null, said,    n, word, i, list, body)
 	}
 	if (container == "list")
 		return any_or_null("{\"type\": \"array\", " said "\"items\": " \
-			json_of(type, "", 0, "") "}", null)
+			json_of(type, "", type == "rate", "") "}", null)
 	if (container == "map")
 		return any_or_null("{\"type\": \"object\", " said "\"additionalProperties\": " \
 			json_of(type, "", 0, "") "}", null)

@@ -328,7 +328,7 @@ START_TEST(what_was_timed_stands_for_what_was_not)
 		fx.now_ns += FX_SECOND / 10;
 		straggler_turn(fx.straggler, fx.now_ns);
 	}
-	a = fx_get("/v1/ranks?fields=rank,compared,wait,blame", 200);
+	a = fx_get("/v1/ranks?fields=rank,compared,wait,blame,blame_history,ops_history", 200);
 	for (int i = 0; i < 2; i++) {
 		json_t *row = json_array_get(fx_at(a, "ranks"), (size_t)i);
 		bool waits = fx_number(row, "rank") == 0;
@@ -338,7 +338,40 @@ START_TEST(what_was_timed_stands_for_what_was_not)
 					0.02);
 		ck_assert_double_eq_tol(json_number_value(fx_at(row, "blame")), waits ? 0 : 0.2,
 					0.05);
+		for (size_t part = 0; part < STRAGGLER_HISTORY; part++) {
+			const json_t *blame = fx_at(row, "blame_history");
+			const json_t *ops = fx_at(row, "ops_history");
+
+			ck_assert_double_eq_tol(
+				json_number_value(json_array_get(blame, part)), waits ? 0 : 0.2,
+				0.05);
+			ck_assert_double_eq_tol(
+				json_number_value(json_array_get(ops, part)), 10, 0.5);
+		}
 	}
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_is_never_compared_has_a_history_of_its_rate)
+{
+	json_t *a;
+
+	for (int k = 0; k < 300; k++) {
+		struct op op = op_of(fx.processes[0], TRANSFER);
+		const struct op *one = &op;
+
+		op.source = TIMING_NONE;
+		op.api_only = true;	/* as in graphs */
+		straggler_see(fx.straggler, &one, 1, fx.processes, fx.nprocesses, fx.now_ns);
+		fx.now_ns += FX_SECOND / 10;
+	}
+	a = fx_get("/v1/ranks?fields=rank,blame_history,ops_history", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks.0.rank"), 0);
+	ck_assert(json_is_null(fx_at(a, "ranks.0.blame_history")));
+	ck_assert(json_is_null(fx_at(a, "ranks.0.ops_history.0")));
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.ops_history.6")), 10, 0.2);
+	ck_assert(json_is_null(fx_at(a, "ranks.1.ops_history")));
 	json_decref(a);
 }
 END_TEST
@@ -352,6 +385,7 @@ int main(void)
 		FX_TEST(the_stage_that_the_others_wait_for_is_named),
 		FX_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in),
 		FX_TEST(what_was_timed_stands_for_what_was_not),
+		FX_TEST(what_is_never_compared_has_a_history_of_its_rate),
 		FX_TEST(a_stage_that_waits_in_another_operation_waits),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),

@@ -67,6 +67,38 @@ START_TEST(what_no_member_knows_stays_unknown)
 }
 END_TEST
 
+START_TEST(histories_of_members_are_added_up_part_by_part)
+{
+	json_t *rows = json_loads(
+		"[{\"comm_id\": \"0x1\", \"ops_history\": [null, null, 2, 0.5],"
+		"  \"blame_history\": [null, 0, 0.25, null]},"
+		" {\"comm_id\": \"0x1\", \"ops_history\": [null, 1, 3, 0],"
+		"  \"blame_history\": [null, 0.5, 0, null]},"
+		" {\"comm_id\": \"0x1\", \"ops_history\": null},"
+		" {\"comm_id\": \"0x2\", \"ops_history\": null, \"blame_history\": 7}]", 0, NULL);
+	json_t *comms = ranks_by_comm(rows), *row = json_array_get(comms, 0);
+	json_t *ops = json_pack("[n, f, f, f]", 1.0, 5.0, 0.5);
+	json_t *blame = json_pack("[n, f, f, n]", 0.5, 0.25);
+
+	ck_assert(json_equal(json_object_get(row, "ops_history"), ops));
+	ck_assert(json_equal(json_object_get(row, "blame_history"), blame));
+	row = json_array_get(comms, 1);
+	ck_assert(json_is_null(json_object_get(row, "ops_history")));
+	ck_assert(json_is_null(json_object_get(row, "blame_history")));
+	for (int i = 0; i < 1000; i++)	/* not our daemon's */
+		json_array_append_new(json_object_get(json_array_get(rows, 0), "ops_history"),
+				      json_integer(i));
+	json_decref(comms);
+	comms = ranks_by_comm(rows);
+	row = json_array_get(comms, 0);
+	ck_assert_uint_le(json_array_size(json_object_get(row, "ops_history")), 16);
+	json_decref(ops);
+	json_decref(blame);
+	json_decref(comms);
+	json_decref(rows);
+}
+END_TEST
+
 START_TEST(while_a_member_hangs_nobody_knows_who_waits)
 {
 	static const char *const unknown[] = { "wait", "blame", "idle" };
@@ -98,6 +130,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(the_communicators_of_one_gpu_and_process_are_one_row),
 		FX_TEST(what_no_member_knows_stays_unknown),
+		FX_TEST(histories_of_members_are_added_up_part_by_part),
 		FX_TEST(while_a_member_hangs_nobody_knows_who_waits),
 		FX_TEST(processes_of_unknown_gpus_are_not_thrown_together),
 	};

@@ -562,6 +562,57 @@ START_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_c
 }
 END_TEST
 
+/* A block of its own for nothing, others for each seventh of what is full. */
+START_TEST(values_over_time_are_blocks_and_in_data_a_list)
+{
+	static const struct column some[] = {
+		{ "blame", "BLAME", COL_SHARES, "blame", 8, 0, 0 },
+		{ "ops", "OPS", COL_RATES, "ops", 0, 0, 0 },
+	};
+	static const struct line_style ascii = { .ascii = true };
+	struct line line;
+	json_t *array;
+	char *text;
+	size_t size;
+	double most;
+	FILE *out;
+
+	json_decref(rows);
+	rows = json_loads("[{\"blame\": [null, 0, 0.01, 0.25, 0.49, 0.5, 1],"
+			  "  \"ops\": [1, 700, 690, 350, 0]},"
+			  " {\"blame\": null, \"ops\": [0, 0, null]},"
+			  " {\"ops\": {\"1\": 1}, \"blame\": [null, {}, -3]}]", 0, NULL);
+	report_init(&report, some, FX_COUNT(some), &usual);
+	report_fit(&report, rows, 1000);
+	ck_assert_str_eq(row_text(0), "   BLAME    OPS");
+	ck_assert_str_eq(row_text(1), " -▁▂▅███  ▂██▅▁");
+	ck_assert_str_eq(row_text(2), "       -    ▁▁-");
+	ck_assert_str_eq(row_text(3), "     --▁      -");
+	line_start(&line, 40);
+	report_row(&report, json_array_get(rows, 0), &line);
+	text = printed(&line, &ascii);
+	ck_assert_str_eq(text, " -014777  17740\n");
+	free(text);
+	ck_assert(report_value(&some[1], json_array_get(rows, 0), 0, &most));
+	ck_assert_double_eq(most, 700);
+	ck_assert(!report_value(&some[0], json_array_get(rows, 1), 0, &most));
+	array = json_array();
+	for (int i = 0; i < 1000; i++)	/* somebody else's answer */
+		json_array_append_new(array, json_integer(i));
+	json_object_set_new(json_array_get(rows, 1), "ops", array);
+	report_fit(&report, rows, 1000);
+	ck_assert_int_eq(report.width[1], 16);
+	json_object_set_new(json_array_get(rows, 1), "ops", json_null());
+	out = open_memstream(&text, &size);
+	report_csv_row(&report, json_array_get(rows, 0), out);
+	report_csv_row(&report, json_array_get(rows, 1), out);
+	report_prom(&report, "ranks", rows, out);
+	fclose(out);
+	ck_assert_str_eq(text, "\"[null,0,0.01,0.25,0.49,0.5,1]\",\"[1,700,690,350,0]\"\n,\n");
+	free(text);
+}
+END_TEST
+
 START_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
 {
 	static const struct line_style ascii = { .ascii = true };
@@ -602,6 +653,7 @@ int main(void)
 		FX_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual),
 		FX_TEST(a_line_is_shortened_at_the_end_of_a_word),
 		FX_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came),
+		FX_TEST(values_over_time_are_blocks_and_in_data_a_list),
 		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
 	};
 

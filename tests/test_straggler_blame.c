@@ -152,6 +152,41 @@ START_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
 }
 END_TEST
 
+/* Parts end when the clock's time is a multiple of 7.5 s: one of them at 1005 s. */
+START_TEST(the_last_minute_stands_in_eighths_of_it)
+{
+	static const double wanted[STRAGGLER_HISTORY] = { 0, 0, 0, 0.133, 0.2, 0.067, -1, -1 };
+	const uint64_t late[4] = { 0, 0, 0, 20 * MS }, even[4] = { 0 };
+	struct straggler_history victim, culprit, before;
+
+	for (int k = 0; k < 450; k++) {		/* late from 1030 s on, nothing from 1045 s on */
+		struct straggler_op op = op_of(1, 4, 4, k < 300 ? even : late);
+
+		if (k == 20)
+			straggler_history(straggler, 4, 1, now_ns, &before);
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	ck_assert_double_lt(before.blame[STRAGGLER_HISTORY - 1], 0);	/* 2 s tell nothing */
+	pass(14900 * MS);
+	straggler_history(straggler, 4, 1, now_ns, &before);
+	pass(100 * MS);		/* 1060 s: the part that began at 1057.5 s is told */
+	straggler_history(straggler, 1, 1, now_ns, &victim);
+	straggler_history(straggler, 4, 1, now_ns, &culprit);
+	for (int i = 0; i < STRAGGLER_HISTORY; i++) {
+		ck_assert_double_eq_tol(culprit.blame[i], wanted[i], 0.02);
+		ck_assert_double_eq_tol(victim.blame[i], wanted[i] < 0 ? -1 : 0, 1e-9);
+		ck_assert_double_eq_tol(i ? before.blame[i] : 0, i ? culprit.blame[i - 1] : 0,
+					0.02);
+	}
+	straggler_history(straggler, 4, 1, now_ns + 3600 * SECOND, &culprit);
+	ck_assert_double_lt(culprit.blame[0], 0);
+	ck_assert_double_eq(culprit.ops_per_s[0], 0);
+	straggler_history(straggler, 5, 1, now_ns, &culprit);
+	ck_assert_double_lt(culprit.ops_per_s[0], 0);	/* nobody knows it */
+}
+END_TEST
+
 /* Two of four are here; `away` is how late one elsewhere comes after the last here. */
 static void half_here(uint64_t away)
 {
@@ -358,6 +393,7 @@ int main(void)
 		FX_LOOP(sums_are_those_of_the_operations, 0, 5),
 		FX_TEST(blame_is_the_median_waiting_of_the_others_shared),
 		FX_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come),
+		FX_TEST(the_last_minute_stands_in_eighths_of_it),
 		FX_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed),
 		FX_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named),
 		FX_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits),

@@ -202,6 +202,12 @@ START_TEST(ascii_keeps_the_width)
 	strcpy(buf, "größe 日本");
 	text_to_ascii(buf);
 	ck_assert_str_eq(buf, "gr??e ????");
+	buf[0] = '\0';
+	for (int eighths = 0; eighths <= 8; eighths++)
+		strcat(buf, text_block(eighths));
+	ck_assert_int_eq(text_width(buf), 9);
+	text_to_ascii(buf);
+	ck_assert_str_eq(buf, " 01234567");
 }
 END_TEST
 

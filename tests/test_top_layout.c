@@ -223,6 +223,33 @@ START_TEST(eighty_columns_tell_the_job_where_there_are_several)
 }
 END_TEST
 
+/* 0: ranks of one job; 1: two jobs; 2: a daemon that does not know it. */
+START_TEST(eighty_columns_show_the_last_minute)
+{
+	static const char *const headers[] = { "BLAME(%)   HISTORY  ", "OPS/s   HISTORY  " };
+	static const char *const cells[] = { "  -▁█  ", "  █▁-  " };
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(_i == 2 ? NULL : fx_ranks(), i, row) {
+		json_object_set_new(row, "blame_history", json_pack("[n,f,f]", 0.0, i ? 0.0 : 0.5));
+		json_object_set_new(row, "ops_history", json_pack("[f,f,n]", 10.0, 0.0));
+	}
+	if (_i == 1)
+		fx_two_jobs();
+	fx_build();
+	fx.place.screen = _i == 1 ? VIEW_JOBS : VIEW_RANKS;
+	fx_show(80, 24);
+	ck_assert_int_eq(fx_shows("HISTORY"), _i != 2);
+	if (_i == 2)
+		return;
+	ck_assert(fx_shows(headers[_i]));
+	ck_assert(fx_shows(cells[_i]));
+	ck_assert(fx_shows("WAIT(%)"));
+	ck_assert(fx_shows("VERDICT"));
+}
+END_TEST
+
 static bool fx_shows_at(int columns, const char *text)
 {
 	fx_show(columns, 24);
@@ -608,6 +635,7 @@ int main(void)
 		FX_TEST(the_jobs_lead_where_there_are_several_at_first),
 		FX_TEST(the_ranks_lead_where_there_is_one_job_at_first),
 		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3),
+		FX_LOOP(eighty_columns_show_the_last_minute, 0, 3),
 		FX_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long),
 		FX_TEST(a_line_of_screens_too_long_for_numbers_has_their_names),
 		FX_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key),

@@ -109,6 +109,16 @@ int text_fit(char *buf, size_t size, const char *s, int columns)
 	return width;
 }
 
+#define BLOCK_FIRST	0x2581	/* an eighth */
+#define BLOCK_FULL	0x2588
+
+const char *text_block(int eighths)
+{
+	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+
+	return blocks[eighths];
+}
+
 void text_to_ascii(char *s)
 {
 	char *out = s;
@@ -120,6 +130,8 @@ void text_to_ascii(char *s)
 
 		if (len == 1 && *s > 0)
 			*out++ = *s;
+		else if (len > 1 && cp >= BLOCK_FIRST && cp <= BLOCK_FULL)
+			*out++ = (char)('0' + cp - BLOCK_FIRST);
 		else
 			while (width-- > 0)
 				*out++ = '?';

@@ -61,4 +61,7 @@ int text_fit(char *buf, size_t size, const char *s, int columns);
 /* Replace each character beyond ASCII by one '?' per column, in place. */
 void text_to_ascii(char *s);
 
+/* A block of so many eighths of a cell, 0 to 8: text_to_ascii() makes digits of 0 to 7 of them. */
+const char *text_block(int eighths);
+
 #endif

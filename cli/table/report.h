@@ -31,6 +31,8 @@ enum column_kind {
 	COL_VERDICT,	/* a text, in capitals, with `?` where the row's "grade" is suspected */
 	COL_TIME,	/* RFC 3339, shown as the local time of day */
 	COL_STALL,	/* like COL_AGE; ten seconds and more is bad */
+	COL_SHARES,	/* an array of fractions over time, as blocks; half and more is full */
+	COL_RATES,	/* an array of numbers over time, as blocks; the largest is full */
 	COL_KINDS
 };
 
@@ -151,10 +153,19 @@ void report_title(const struct column *column, const struct report_style *style,
  */
 bool report_text(const json_t *row, const char *path, char *buf, size_t size);
 
-/* The number behind a cell, in base units; false when it is not known or no number. */
+/*
+ * The number behind a cell, in base units, of an array the largest; false when it is not known
+ * or no number.
+ */
 bool report_value(const struct column *column, const json_t *row, uint64_t now_ns, double *value);
 
 bool report_is_text(const struct column *column);
+
+/* Several values over time in one cell. */
+static inline bool report_is_history(const struct column *column)
+{
+	return column->kind == COL_SHARES || column->kind == COL_RATES;
+}
 
 /* A number that REPORT_IF_UNUSUAL does not show. */
 bool report_is_usual(const struct column *column, double value);

@@ -4,6 +4,7 @@
 #include "cli/table/report.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -70,12 +71,29 @@ static bool cell_sum(const json_t *object, double *value)
 	return true;
 }
 
+static bool cell_largest(const json_t *array, double *value)
+{
+	const json_t *one;
+	bool known = false;
+	size_t i;
+
+	json_array_foreach((json_t *)array, i, one) {
+		if (!json_is_number(one) || (known && json_number_value(one) <= *value))
+			continue;
+		*value = json_number_value(one);
+		known = true;
+	}
+	return known;
+}
+
 bool report_value(const struct column *column, const json_t *row, uint64_t now_ns, double *value)
 {
 	const json_t *got = report_get(row, column->path);
 
 	if (column->kind == COL_SUM)
 		return cell_sum(got, value);
+	if (report_is_history(column))
+		return cell_largest(got, value);
 	if (!json_is_number(got))
 		return false;
 	*value = json_number_value(got);
@@ -182,6 +200,8 @@ static const struct kind {
 	[COL_LOSS] = { cell_loss, "(%)", "", 0.01, 0, DBL_MIN },
 	[COL_SUM] = { cell_integer, "", "", 1, 0, DBL_MIN },
 	[COL_STALL] = { cell_age, "", "(ns)", 1e9, 0, STALL_NS },
+	[COL_SHARES] = { cell_percent, "(%)", "", 0.01, 1, 0 },
+	[COL_RATES] = { cell_number, "", "", 1, 0, 0 },
 };
 
 bool report_is_text(const struct column *column)
@@ -326,6 +346,27 @@ static enum line_attr cell_text(const struct column *column, const json_t *row, 
 	return column->kind == COL_STATE && !strcmp(buf, "died") ? LINE_BAD : LINE_PLAIN;
 }
 
+#define HISTORY_SHOWN 16		/* values shown: the newest */
+#define HISTORY_HALF 0.5		/* the share from which on a block is full */
+
+/* The lowest block is nothing, and anything more is seen. */
+static enum line_attr cell_history(const struct column *column, const json_t *array,
+				   double largest, char *buf, size_t size)
+{
+	double full = column->kind == COL_SHARES ? HISTORY_HALF : largest;
+	size_t n = json_array_size(array), used = 0;
+
+	for (size_t i = n > HISTORY_SHOWN ? n - HISTORY_SHOWN : 0; i < n; i++) {
+		const json_t *one = json_array_get(array, i);
+		double part = full > 0 ? json_number_value(one) / full : 0;
+		int height = part <= 0 ? 1 : part >= 1 ? 8 : 1 + (int)ceil(part * 7);
+
+		used += cell_copy(buf + used, size - used,
+				  json_is_number(one) ? text_block(height) : "-");
+	}
+	return LINE_PLAIN;
+}
+
 enum line_attr report_cell(const struct column *column, const json_t *row,
 			   const struct report_style *style, char *buf, size_t size)
 {
@@ -342,6 +383,8 @@ enum line_attr report_cell(const struct column *column, const json_t *row,
 		cell_copy(buf, size, json_string_value(report_get(row, column->path)) ?: "-");
 		return LINE_DIM;
 	}
+	if (report_is_history(column))
+		return cell_history(column, report_get(row, column->path), value, buf, size);
 	if (style->coarse && column->kind == COL_STALL && value < 1e9)
 		snprintf(buf, size, "<1s");
 	else if (style->units == REPORT_RAW)

@@ -44,12 +44,17 @@ static bool column_is_computed(const struct column *column)
 static void csv_put_value(const struct report *report, const struct column *column,
 			  const json_t *row, FILE *out)
 {
-	char text[REPORT_CELL];
+	char text[REPORT_CELL], *list;
 	double value;
 
 	if (column_is_computed(column)) {
 		if (report_value(column, row, report->style.now_ns, &value))
 			fprintf(out, "%.0f", value);
+	} else if (report_is_history(column)) {
+		list = json_dumps(report_get(row, column->path),
+				  JSON_COMPACT | JSON_REAL_PRECISION(15));
+		csv_put_field(list ?: "", false, out);
+		free(list);
 	} else if (report_text(row, column->path, text, sizeof(text))) {
 		csv_put_field(text, json_is_number(report_get(row, column->path)), out);
 	}
@@ -130,7 +135,8 @@ static bool column_is_label(const struct column *column)
 
 static bool column_is_metric(const struct column *column)
 {
-	return column->name && !column_is_label(column) && column->kind != COL_TIME;
+	return column->name && !column_is_label(column) && column->kind != COL_TIME &&
+	       !report_is_history(column);
 }
 
 /* The field's unit -> that of Prometheus' conventions. */

@@ -11,7 +11,6 @@
 #define LEAST 4		/* columns that a plot is worth drawing in */
 
 /* A full cell has eight steps; the first is a dot that is always seen. */
-static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 static const char *const ascii_blocks[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
 
 #define STEPS 8
@@ -91,7 +90,7 @@ static const char *plot_cell(double value, double top, int y, int height, bool a
 	fill = fill > 1 ? fill : 1;
 	fill -= (height - 1 - y) * STEPS;
 	fill = fill < 0 ? 0 : fill > STEPS ? STEPS : fill;
-	return ascii ? ascii_blocks[fill] : blocks[fill];
+	return ascii ? ascii_blocks[fill] : text_block(fill);
 }
 
 static void history_put_plot(struct line *line, const struct history *history,

@@ -26,7 +26,7 @@ const struct column gpu_columns[] = {
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 
 /* The way the members of a group become one figure; SHARE: a mean that a hang makes unknown. */
-enum fold { SUM, MOST, MEAN, SHARE, WORST_SHARE, FIRST };
+enum fold { SUM, MOST, MEAN, SHARE, WORST_SHARE, FIRST, HISTORY_SUM, HISTORY_MOST };
 
 static const struct {
 	const char *key;
@@ -37,6 +37,7 @@ static const struct {
 	{ "found", FIRST },	 { "grade", FIRST },	 { "ended", FIRST },
 	{ "share", SUM },	 { "blame", WORST_SHARE },
 	{ "iteration_ns", MOST }, { "nccl", MEAN },	 { "exposed", MEAN },
+	{ "ops_history", HISTORY_SUM }, { "blame_history", HISTORY_MOST },
 };
 
 static json_t *members_fold(const json_t *members, const char *key, enum fold how)
@@ -66,6 +67,37 @@ static json_t *members_fold(const json_t *members, const char *key, enum fold ho
 	sum = how == MEAN || how == SHARE ? sum / n : how == SUM ? sum : most;
 	whole = whole && (how == SUM || how == MOST);
 	return whole ? json_integer((json_int_t)sum) : json_real(sum);
+}
+
+#define HISTORY_PARTS 16
+
+/* The same for values over time, each by itself; null where none of the members knows any. */
+static json_t *members_fold_history(const json_t *members, const char *key, enum fold how)
+{
+	double parts[HISTORY_PARTS];
+	json_t *member, *value, *history;
+	size_t i, k, n = 0;
+
+	json_array_foreach((json_t *)members, i, member) {
+		json_array_foreach(json_object_get(member, key), k, value) {
+			double more = json_is_number(value) ? json_number_value(value) : -1;
+
+			if (k == HISTORY_PARTS)
+				break;
+			if (k == n)
+				parts[n++] = -1;
+			if (more < 0)
+				continue;
+			if (how == HISTORY_SUM && parts[k] >= 0)
+				parts[k] += more;
+			else if (more > parts[k])
+				parts[k] = more;
+		}
+	}
+	history = n ? json_array() : json_null();
+	for (k = 0; k < n; k++)
+		json_array_append_new(history, parts[k] < 0 ? json_null() : json_real(parts[k]));
+	return history;
 }
 
 static size_t name_add(char *name, const char *text)
@@ -150,6 +182,8 @@ static json_t *members_sum_up(const json_t *members, const char *const *keys)
 	json_object_set(row, "uid", json_object_get(first, "uid"));
 	for (size_t i = 0; i < ARRAY_LEN(folds); i++)
 		json_object_set_new(row, folds[i].key,
+				    folds[i].fold >= HISTORY_SUM ?
+				    members_fold_history(members, folds[i].key, folds[i].fold) :
 				    members_fold(members, folds[i].key, folds[i].fold));
 	return row;
 }

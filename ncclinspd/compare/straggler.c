@@ -28,7 +28,7 @@
 #define BUCKETS		512
 #define UNITS		512
 #define TRACKS		256
-#define MEMBERS		4096
+#define MEMBERS		8192
 #define WINDOWS		4
 #define BASES		8	/* windows whose c* counts */
 #define JOINTS		4096
@@ -107,14 +107,17 @@ struct straggler_track {
 	} ring[TRACK_JOINTS];
 };
 
-/* One of the parts of STRAGGLER_RECENT_NS: its number, counted from the clock's zero. */
 #define RECENT_PARTS	5
 #define RECENT_PART_NS	(STRAGGLER_RECENT_NS / RECENT_PARTS)
+#define HISTORY_LEAST_NS	(STRAGGLER_HISTORY_NS / 3)
 
+/* One of the parts of STRAGGLER_RECENT_NS, or of the last minute. */
 struct recent {
-	uint64_t part;
-	uint64_t ops, wait_ns, blame_ns;
-	uint64_t ended, timed;
+	uint64_t wait_ns, blame_ns;
+	uint32_t part;		/* its number, counted from the clock's zero */
+	uint32_t ops;
+	uint32_t ended, timed;	/* operations that may be timed, and that were */
+	uint32_t finished;	/* operations */
 };
 
 struct straggler_member {
@@ -122,7 +125,9 @@ struct straggler_member {
 	uint64_t key;
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
-	struct recent recent[RECENT_PARTS + 1];	/* part i at i % (RECENT_PARTS + 1) */
+	/* Part i is at i modulo their number. */
+	struct recent recent[RECENT_PARTS + 1];
+	struct recent minute[STRAGGLER_HISTORY + 1];
 	uint32_t nunits;
 	uint64_t unit_key[MEMBER_UNITS];
 };
@@ -363,30 +368,39 @@ static struct straggler_unit *joint_unit(struct straggler *s, const struct strag
 	return u->key == j->unit_key ? u : NULL;
 }
 
-/* The part of that time; NULL: it is so long ago that its place has gone to another. */
-static struct recent *member_recent(struct straggler_member *m, uint64_t now_ns)
+/* Adds to the part of that time; one so long ago that its place has gone to another is past. */
+static void recent_add(struct recent *parts, uint32_t n, uint64_t part, const struct recent *more)
 {
-	uint64_t part = now_ns / RECENT_PART_NS;
-	struct recent *recent = &m->recent[part % (RECENT_PARTS + 1)];
+	struct recent *to = &parts[part % n];
 
-	if (recent->part < part)
-		*recent = (struct recent){ .part = part };
-	return recent->part > part ? NULL : recent;
+	if (to->part < part)
+		*to = (struct recent){ .part = (uint32_t)part };
+	if (to->part > part)
+		return;
+	to->ops += more->ops;
+	to->wait_ns += more->wait_ns;
+	to->blame_ns += more->blame_ns;
+	to->ended += more->ended;
+	to->timed += more->timed;
+	to->finished += more->finished;
+}
+
+static void member_add(struct straggler_member *m, uint64_t now_ns, const struct recent *more)
+{
+	if (!m->first_ns)
+		m->first_ns = now_ns;
+	recent_add(m->recent, ARRAY_LEN(m->recent), now_ns / RECENT_PART_NS, more);
+	recent_add(m->minute, ARRAY_LEN(m->minute), now_ns / STRAGGLER_HISTORY_NS, more);
 }
 
 /* Add to a member's sums what `ops` operations that came at `now_ns` cost it, or the others. */
-static void member_count(struct straggler_member *m, uint64_t ops, uint64_t wait_ns,
+static void member_count(struct straggler_member *m, uint32_t ops, uint64_t wait_ns,
 			 uint64_t blame_ns, uint64_t now_ns)
 {
-	struct recent *recent = member_recent(m, now_ns);
-
 	m->sums.wait_ns += wait_ns;
 	m->sums.blame_ns += blame_ns;
-	if (!recent)
-		return;
-	recent->ops += ops;
-	recent->wait_ns += wait_ns;
-	recent->blame_ns += blame_ns;
+	member_add(m, now_ns, &(struct recent){ .ops = ops, .wait_ns = wait_ns,
+						.blame_ns = blame_ns });
 }
 
 /* Cost that was handed on belongs to the ranks that were late where it began. */
@@ -558,7 +572,8 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 			.place = track_follow(track_at(s, u->seat[seat].track), p->start, j->id),
 		};
 		m = member_at(s, u->seat[seat].member);
-		if (!m->sums.ops++)
+		m->sums.ops++;
+		if (!m->first_ns)
 			m->first_ns = j->seen_ns;
 	}
 	return true;
@@ -1034,17 +1049,26 @@ static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t
 	return heads || !op_is_fused(ops[0]);
 }
 
-/* What is not timed is not compared, and counts beside what is. */
+/*
+ * Operations that are not timed are not compared, and count beside those that are.  A member that
+ * is never compared is not touched: it makes room before those that are.
+ */
 static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
 {
 	const uint64_t key = member_key(s, op->process_id, op->comm_index);
-	struct straggler_member *m = keyed_find(&s->members, &key);
-	struct recent *recent = m ? member_recent(m, now_ns) : NULL;
+	bool made, may_be_timed = op_may_be_timed(op);
+	struct straggler_member *m;
 
-	if (!recent || op->parts || !op_may_be_timed(op))
+	if (op->parts)
 		return;
-	recent->ended++;
-	recent->timed += op->source == TIMING_KERNEL_GPU;
+	m = keyed_find(&s->members, &key);
+	if (!m)
+		m = keyed_use(&s->members, &key, 0, &made);
+	if (m)
+		member_add(m, now_ns, &(struct recent){
+			.ended = may_be_timed, .finished = 1,
+			.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
+		});
 }
 
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
@@ -1145,9 +1169,16 @@ bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_
 {
 	const struct straggler_member *m = member_find(s, process_id, comm_index);
 
-	if (m)
-		*sums = m->sums;
-	return m;
+	if (!m || !m->nunits)
+		return false;	/* it has never been compared */
+	*sums = m->sums;
+	return true;
+}
+
+/* Costs of what was timed stand for all that may be: the factor. */
+static double recent_whole(uint64_t ended, uint64_t timed)
+{
+	return timed ? (double)ended / (double)timed : 1;
 }
 
 /* The part that is running counts as far as it has come. */
@@ -1156,6 +1187,7 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 {
 	const struct straggler_member *m = member_find(s, process_id, comm_index);
 	uint64_t now_part = now_ns / RECENT_PART_NS, from_ns;
+	double whole;
 
 	if (!m)
 		return false;
@@ -1171,17 +1203,52 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 		recent->ended += r->ended;
 		recent->timed += r->timed;
 	}
-	if (recent->timed) {
-		double all = (double)recent->ended / (double)recent->timed;
-
-		recent->wait_ns = (uint64_t)((double)recent->wait_ns * all);
-		recent->blame_ns = (uint64_t)((double)recent->blame_ns * all);
-	}
+	whole = recent_whole(recent->ended, recent->timed);
+	recent->wait_ns = (uint64_t)((double)recent->wait_ns * whole);
+	recent->blame_ns = (uint64_t)((double)recent->blame_ns * whole);
 	from_ns = now_part < RECENT_PARTS ? 0 : (now_part - RECENT_PARTS + 1) * RECENT_PART_NS;
 	if (m->first_ns > from_ns)
 		from_ns = m->first_ns;
 	recent->window_ns = now_ns > from_ns ? now_ns - from_ns : 0;
 	return true;
+}
+
+/* A part of the minute that is known for too short a time to tell stays unknown. */
+static void member_put_part(const struct straggler_member *m, uint64_t part, uint64_t now_ns,
+			    double *blame, double *ops_per_s)
+{
+	static const struct recent nothing;
+	const struct recent *r = &m->minute[part % ARRAY_LEN(m->minute)];
+	uint64_t from_ns = part * STRAGGLER_HISTORY_NS, to_ns = from_ns + STRAGGLER_HISTORY_NS;
+	double ns, share;
+
+	from_ns = m->first_ns > from_ns ? m->first_ns : from_ns;
+	to_ns = now_ns < to_ns ? now_ns : to_ns;
+	if (to_ns < from_ns + HISTORY_LEAST_NS)
+		return;
+	ns = (double)(to_ns - from_ns);
+	r = r->part == part ? r : &nothing;
+	*ops_per_s = (double)r->finished * 1e9 / ns;
+	if (!r->ops)
+		return;
+	share = (double)r->blame_ns * recent_whole(r->ended, r->timed) / ns;
+	*blame = share < 1 ? share : 1;
+}
+
+void straggler_history(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		       uint64_t now_ns, struct straggler_history *history)
+{
+	const struct straggler_member *m = s ? member_find(s, process_id, comm_index) : NULL;
+	uint64_t end = (now_ns + STRAGGLER_HISTORY_NS - HISTORY_LEAST_NS) / STRAGGLER_HISTORY_NS;
+
+	for (uint64_t i = 0; i < STRAGGLER_HISTORY; i++) {
+		uint64_t part = end - STRAGGLER_HISTORY + i;
+
+		history->blame[i] = history->ops_per_s[i] = -1;
+		if (m && part < end)
+			member_put_part(m, part, now_ns, &history->blame[i],
+					&history->ops_per_s[i]);
+	}
 }
 
 void straggler_set_window(struct straggler *s, uint64_t window_ns)

@@ -107,6 +107,19 @@ struct straggler_recent {
 	uint64_t ended, timed;	/* operations; timed by the GPU */
 };
 
+/*
+ * One rank over the last minute, in eighths of it that end when the clock's time is a multiple
+ * of one, the newest last: it is the running one as soon as it has lasted for a third of that.
+ * Below 0: unknown.
+ */
+#define STRAGGLER_HISTORY	8
+#define STRAGGLER_HISTORY_NS	(UINT64_C(60000000000) / STRAGGLER_HISTORY)
+
+struct straggler_history {
+	double blame[STRAGGLER_HISTORY];	/* share of the time, where any were compared */
+	double ops_per_s[STRAGGLER_HISTORY];	/* finished, compared or not */
+};
+
 struct straggler;
 
 /* Returns 0 or -ENOMEM.  `config` may be NULL. */
@@ -146,6 +159,10 @@ bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_
 /* False: nothing is known. */
 bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		      uint64_t now_ns, struct straggler_recent *recent);
+
+/* All is unknown of a rank that is, and where `s` is NULL. */
+void straggler_history(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		       uint64_t now_ns, struct straggler_history *history);
 
 /* False: nothing is known. */
 bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,

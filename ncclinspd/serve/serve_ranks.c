@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ struct rank_row {
 	struct diagnose_step step;
 	double compared, wait, blame, last;
 	struct straggler_lately lately;
+	struct straggler_history history;
 	uint64_t window_ns, ops, p50_ns, p99_ns;
 	double ops_per_s, busbw_gbs, busbw_waitfree_gbs, share, idle;
 	uint64_t finding_id;	/* 0: none is about it */
@@ -64,6 +66,29 @@ struct rank_row {
 struct ranks_total {
 	uint64_t gpus_total, comms_total, ranks_total, in_flight_total;
 };
+
+/* Thousands of rows have them: whole numbers, such as 0, take a tenth of the time to write. */
+static void rank_put_history(struct json *j, const double *history)
+{
+	bool known = false;
+
+	for (int i = 0; i < STRAGGLER_HISTORY; i++)
+		known = known || history[i] >= 0;
+	if (!known) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '[');
+	for (int i = 0; i < STRAGGLER_HISTORY; i++) {
+		double value = history[i] < 10 ? round(history[i] * 100) / 100 : round(history[i]);
+
+		if (value >= 0 && value == floor(value))
+			json_put_u64(j, (uint64_t)value);
+		else
+			rows_put_rate(j, value);
+	}
+	json_end(j, ']');
+}
 
 #include "schema/rank.h"
 
@@ -362,6 +387,7 @@ static void rank_row_put_waiting(struct rank_row *row, const struct request *r)
 
 	row->compared = row->wait = row->blame = row->last = -1;
 	row->lately.late_ns = UNKNOWN_U64;
+	straggler_history(s, row->process_id, row->comm_index, r->serve->now_ns, &row->history);
 	if (!s)
 		return;
 	if (!straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent))

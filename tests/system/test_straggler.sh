@@ -47,6 +47,18 @@ end_jobs
 check "what has ended is late no more" wait_until 10 api_is 'findings?active=true' \
 	'[.findings[] | select(.kind == "straggler")] == []'
 
+# Rank 1 comes late from its thousandth operation on, some 12 s after the start: only its history rises then.
+cat >"$T/then.scn" <<-'END'
+	processes 4
+	comm then ranks 0-3 channels 2
+	late rank 1 by 12ms comm then from 1000
+	loop forever
+		compute 12ms
+		AllReduce then 1Mi float32
+	end
+END
+nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/then.scn" 2>"$T/then.sim" &
+started+=("$!")
 start_job late-pair
 start_job slow-stage
 both() {
@@ -56,6 +68,17 @@ both() {
 check "two who are late, by turns and together, are both named" wait_until 40 both
 check "the stage of a pipeline that the others wait for is named" wait_until 40 \
 	finding stages '.grade == "found" and .ranks == [2] and .evidence.func == "Send and Recv"'
+# Load makes all of them a little late.
+rose() {
+	api_is 'ranks?comm=then' '[.ranks[] | {key: "\(.rank)", value: [.blame_history[] | values]}] | from_entries |
+		(.["1"][-2:] | min) as $late | $late > 0.2 and .["1"][0] < $late / 2 and
+		([.["0"], .["2"], .["3"]] | flatten | max < $late / 2)'
+}
+check "who became late a while ago is seen to have risen since" wait_until 40 rose
+check "... and how often they finished to have fallen" wait_until 10 api_is 'ranks?comm=then' \
+	'[.ranks[].ops_history | map(values) | .[0] > 1.3 * .[-1] and .[-1] > 0] | all'
+"$I" ranks -f comm_name=then --fields rank,blame_history >"$T/out"
+check "... as blocks of a line" grep -qE '^ +1 +-*(▁|▂|▃)+(▃|▄|▅|▆|▇|█)+$' "$T/out"
 end_jobs
 
 # One whose host calls late is asked what its thread does: it sleeps; beside others on its CPU, it waits for that.
