@@ -82,7 +82,7 @@ static void death_add_operation(struct phrase *text, const struct death *d)
 /* The error that the driver reported of its GPU ended it, whatever signal did. */
 static void death_add_error(struct phrase *text, const struct death *d)
 {
-	phrase_add(text, ", of ");
+	phrase_add(text, ", because of ");
 	xid_say(text, &d->xid);
 	phrase_add(text, " on its GPU");
 }
@@ -140,7 +140,7 @@ static void death_add_kill(struct phrase *text, const struct death *d)
 {
 	if (d->for_memory)
 		phrase_add(text, "The kernel killed it (SIGKILL) because memory ran out%s%s%s: "
-			   "give it more memory, or its cgroup a higher limit. dmesg has how much "
+			   "give it more memory, or its cgroup a higher limit. dmesg shows what "
 			   "each process had then", d->cgroup && *d->cgroup ? " (cgroup " : "",
 			   d->cgroup ?: "", d->cgroup && *d->cgroup ? ")" : "");
 	else if (died_has_sender(d))
@@ -151,15 +151,16 @@ static void death_add_kill(struct phrase *text, const struct death *d)
 		death_add_killed(text, d);
 		phrase_add(text, " at that time because memory ran out: %s this one. See dmesg for "
 			   "\"out of memory\"; give it more memory, or its cgroup a higher limit",
-			   d->memory_cgroup && !d->memory_above ? "in all likelihood" : "perhaps");
+			   d->memory_cgroup && !d->memory_above ? "probably" : "perhaps");
 	} else {
 		phrase_add(text, "It was killed (SIGKILL)%s: by a launcher, a scheduler, the end "
 			   "of its container or a person. See their logs",
 			   d->oom_kills && !death_is_of_a_spared_group(d) ? "" :
 			   ", not by the kernel for lack of memory");
 		if (d->oom_kills && d->oom_kills != UNKNOWN_U64)
-			phrase_add(text, ". What the kernel killed for memory then (%" PRIu64 ") "
-				   "was of other cgroups of this node", d->oom_kills);
+			phrase_add(text, ". The kernel killed %" PRIu64 " process%s for memory "
+				   "then, in other cgroups of this node", d->oom_kills,
+				   d->oom_kills == 1 ? "" : "es");
 	}
 }
 
@@ -200,14 +201,14 @@ static void death_add_signal(struct phrase *text, const struct death *d)
 	else if (died_has_sender(d) && (signal != SIGABRT || d->sender != d->who.pid))
 		death_add_sender(text, d, name);
 	else if (signal == SIGABRT)
-		phrase_add(text, "It aborted (SIGABRT): its own log has why; PyTorch's watchdog "
-			   "ends processes so whose operation takes too long");
+		phrase_add(text, "It aborted (SIGABRT): see its own log for the reason. PyTorch's "
+			   "watchdog aborts a process whose operation takes too long");
 	else if (signal_is_crash(signal))
 		phrase_add(text, "It crashed (SIG%s%s): see its own log and its core "
 			   "(coredumpctl), and dmesg for Xid", name,
 			   WCOREDUMP(d->status) ? ", with a core dump" : "");
 	else
-		phrase_add(text, "Somebody ended it by SIG%s: a launcher, a scheduler or a person. "
+		phrase_add(text, "It was ended by SIG%s: by a launcher, a scheduler or a person. "
 			   "See their logs", name);
 }
 
@@ -219,8 +220,8 @@ static void death_add_exit(struct phrase *text, const struct death *d)
 		phrase_add(text, "It ended by itself, with exit code %" PRId32 ": see its own log "
 			   "for the error", code);
 	else
-		phrase_add(text, "It ended by itself, with exit code 0, without an end of its "
-			   "communicators: it left by _exit() or with an operation in flight");
+		phrase_add(text, "It ended by itself, with exit code 0, but did not destroy its "
+			   "communicators: it called _exit(), or had an operation in flight");
 }
 
 static void death_add_guess(struct phrase *text, const struct death *d)

@@ -110,7 +110,8 @@ void gpu_say_cause(struct phrase *text, const struct gpu_cause *cause)
 	if (cause->limit != GPU_LIMIT_NONE)
 		phrase_add(text, ", %s", gpu_limit_text(cause->limit));
 	else
-		phrase_add(text, ", the others of its node at %" PRIu64 " MHz", cause->others_mhz);
+		phrase_add(text, ", the others of its node run at %" PRIu64 " MHz",
+			   cause->others_mhz);
 	if (*cause->since)
 		phrase_add(text, ", since %s", cause->since);
 }

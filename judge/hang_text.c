@@ -125,7 +125,7 @@ static void add_others(struct scene *s)
 	phrase_add(&s->text, ")");
 }
 
-/* "; ranks 0-2 wait for it" */
+/* "; ranks 0-2 wait there": in the operation that was named before */
 static void add_waiting(struct scene *s)
 {
 	int32_t ranks[OTHERS];
@@ -165,7 +165,7 @@ static void add_transfer(struct scene *s, const struct hang_row *row)
 static void say_dead(struct scene *s)
 {
 	add_culprits(s);
-	phrase_add(&s->text, " died, and is missing in ");
+	phrase_add(&s->text, " died and is missing in ");
 	add_op(s);
 	add_waiting(s);
 }
@@ -182,10 +182,10 @@ static bool all_are_dead(const struct afar *a)
 static void say_no_answer(struct scene *s)
 {
 	add_culprits(s);
-	phrase_add(&s->text, " %s no answer to NCCL's RAS", verb(s, "gives", "give"));
+	phrase_add(&s->text, " %s not answer NCCL's RAS", verb(s, "does", "do"));
 	if (all_are_dead(s->c->afar))
-		phrase_add(&s->text, ", which takes %s for dead", verb(s, "it", "them"));
-	phrase_add(&s->text, ", and %s missing in ", verb(s, "is", "are"));
+		phrase_add(&s->text, ", which considers %s dead,", verb(s, "it", "them"));
+	phrase_add(&s->text, " and %s missing in ", verb(s, "is", "are"));
 	add_op(s);
 	add_waiting(s);
 }
@@ -196,12 +196,13 @@ static void add_heard_calls(struct scene *s)
 	const struct afar *a = s->c->afar;
 
 	if (a->ranks[0].missing)
-		phrase_add(&s->text, "; by NCCL's RAS %s left the communicator",
+		phrase_add(&s->text, "; NCCL's RAS says that %s left the communicator",
 			   verb(s, "it has", "they have"));
 	else
-		phrase_add(&s->text, "; NCCL's RAS counts %" PRIu64 " call%s of it there%s, and %"
-			   PRIu64 " here", a->ranks[0].calls, a->ranks[0].calls == 1 ? "" : "s",
-			   verb(s, "", " on the first"), a->own_calls);
+		phrase_add(&s->text, "; NCCL's RAS counts %" PRIu64 " such call%s on %s, and %"
+			   PRIu64 " on this node", a->ranks[0].calls,
+			   a->ranks[0].calls == 1 ? "" : "s", verb(s, "it", "the first"),
+			   a->own_calls);
 }
 
 /* Calls of collectives have no number of NCCL's: they are counted here. */
@@ -209,9 +210,9 @@ static void add_calls(struct scene *s)
 {
 	const struct hang_call *last = s->first ? hang_call(s->first, s->first->calls - 1) : NULL;
 
-	phrase_add(&s->text, ", the call #%" PRIu64 " there", s->group->call);
+	phrase_add(&s->text, ", call #%" PRIu64 " there", s->group->call);
 	if (last)
-		phrase_add(&s->text, "; its last one was %s", last->func);
+		phrase_add(&s->text, "; its last call there was %s", last->func);
 }
 
 static void say_not_joined(struct scene *s)
@@ -228,9 +229,11 @@ static void say_not_joined(struct scene *s)
 		if (s->group->by_calls)
 			add_calls(s);
 		else if (last == UNKNOWN_U64)
-			phrase_add(&s->text, "; it never made that call there");
+			phrase_add(&s->text, "; it has never called %s there",
+				   s->group->op.func ? s->group->op.func : "it");
 		else
-			phrase_add(&s->text, "; its last one there is #%" PRIu64, last);
+			phrase_add(&s->text, "; its last %s there is #%" PRIu64,
+				   s->group->op.func, last);
 	}
 	if (s->first && s->first->last_op_ns &&
 	    s->first->last_op_ns < s->hang->now_ns) {
@@ -283,7 +286,7 @@ static void say_order(struct scene *s)
 
 	add_culprits(s);
 	if (!collect_others(s, others)) {
-		phrase_add(&s->text, " do not agree whether %s comes before or behind ", func);
+		phrase_add(&s->text, " disagree whether %s comes before or after ", func);
 		add_op(s);
 		return;
 	}
@@ -313,15 +316,17 @@ static void say_deadlock(struct scene *s)
 		phrase_add(&s->text, " waits for its ");
 		add_ranks(s, r->circle[i], out, n);
 	}
-	phrase_add(&s->text, ", who wait in the next one");
+	phrase_add(&s->text, ", which wait in the next one");
 }
 
 /* "1024 on ranks 0-2, 2048 on rank 3" is for the evidence; here it is who and what. */
 static void say_mismatch(struct scene *s)
 {
+	const char *field = s->c->verdict.field;
+
 	add_culprits(s);
-	phrase_add(&s->text, " %s another %s than the rest in ", verb(s, "has", "have"),
-		   s->c->verdict.field);
+	phrase_add(&s->text, " %s a different %s%s than the other ranks in ",
+		   verb(s, "has", "have"), strcmp(field, "channels") ? "" : "number of ", field);
 	add_op(s);
 	add_others(s);
 }
@@ -329,7 +334,7 @@ static void say_mismatch(struct scene *s)
 static void say_partial(struct scene *s)
 {
 	add_op(s);
-	phrase_add(&s->text, " is over on some ranks of %s, and not on ", s->here);
+	phrase_add(&s->text, " has ended on some ranks of %s, but not on ", s->here);
 	add_culprits(s);
 	if (s->first)
 		add_transfer(s, s->first->transfer);
@@ -340,10 +345,10 @@ static void say_link(struct scene *s)
 	add_op(s);
 	phrase_add(&s->text, " hangs in the network: ");
 	add_culprits(s);
-	phrase_add(&s->text, " %s handed data to it", verb(s, "has", "have"));
+	phrase_add(&s->text, " %s sent data", verb(s, "has", "have"));
 	if (s->c->verdict.peer != UNKNOWN_I32)
-		phrase_add(&s->text, " for rank %" PRId32, s->c->verdict.peer);
-	phrase_add(&s->text, ", and it does not arrive");
+		phrase_add(&s->text, " to rank %" PRId32, s->c->verdict.peer);
+	phrase_add(&s->text, ", but the network does not confirm it");
 	if (s->first)
 		add_transfer(s, s->first->transfer);
 }
@@ -354,7 +359,8 @@ static void say_no_room(struct scene *s)
 	const struct hang_rank *r = hang_rank_of(s->c, sender);
 
 	add_culprits(s);
-	phrase_add(&s->text, " gives rank %" PRId32 " no room for what it is to send in ", sender);
+	phrase_add(&s->text, " has reported no room to rank %" PRId32 ", which waits to send in ",
+		   sender);
 	add_op(s);
 	if (r && hang_row_wait(r->transfer) == WAIT_CREDIT)
 		add_transfer(s, r->transfer);
@@ -385,7 +391,7 @@ static void say_internal(struct scene *s)
 {
 	phrase_add(&s->text, "all ranks are in ");
 	add_op(s);
-	phrase_add(&s->text, ", and each waits for another one");
+	phrase_add(&s->text, ", and each waits for another rank");
 }
 
 static void say_slow(struct scene *s)
@@ -434,7 +440,8 @@ static void say_unknown(struct scene *s)
 			   has_id ? "which is on another node" :
 				    "whose process this version of NCCL does not report");
 	if (s->c->afar && s->c->afar->state == AFAR_EVEN)
-		phrase_add(&s->text, "; by NCCL's RAS every rank answers and has made the call");
+		phrase_add(&s->text, "; NCCL's RAS says that every rank answers and has made the "
+			   "call");
 	add_not_begun(s);
 }
 
@@ -480,7 +487,7 @@ static void add_nic(struct scene *s)
 {
 	if (!s->c->nic.fault)
 		return;
-	phrase_add(&s->text, "; of this node, ");
+	phrase_add(&s->text, "; on this node, ");
 	nic_say_cause(&s->text, &s->c->nic);
 }
 
@@ -490,14 +497,14 @@ static void add_limit(struct scene *s)
 	phrase_add(&s->text, ".");
 	if (s->c->limit_ns != UNKNOWN_U64 && !hang_is_proven(s->c->verdict.verdict)) {
 		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? " The limit is " :
-			   " It is suspected, and found beyond its limit of ");
+			   " It is suspected, and will be found after ");
 		phrase_add_duration(&s->text, s->c->limit_ns);
 		phrase_add(&s->text, ".");
 	}
 	if (s->c->critical_ns > s->c->age_ns) {
-		phrase_add(&s->text, " It is a warning until it has lasted for ");
+		phrase_add(&s->text, " It stays a warning until it has lasted for ");
 		phrase_add_duration(&s->text, s->c->critical_ns);
-		phrase_add(&s->text, ": a checkpoint looks the same.");
+		phrase_add(&s->text, ", because a checkpoint looks the same.");
 	}
 	if (is_cause(&s->c->verdict, s->c->group))
 		return;
@@ -534,8 +541,9 @@ static const char *action_of(const struct scene *s)
 		return "See nvidia-smi and dmesg for Xid, and what the process does: "
 		       "py-spy dump -p PID, gdb -p PID.";
 	if (v->verdict == VERDICT_UNKNOWN && !v->remote)
-		return "All its ranks are here and in it, and it is unknown which one holds up "
-		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";
+		return "All its ranks are on this node and in this operation; it is unknown which "
+		       "one holds up the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb "
+		       "to each.";
 	if (v->verdict == VERDICT_STOPPED && s->first && s->first->halt.tracer)
 		return "See in the debugger why it stopped, and continue or detach there. kill "
 		       "-CONT does not help.";

@@ -15,7 +15,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_cost(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, "which costs ");
+	phrase_add(text, "which costs the others ");
 	phrase_add_duration(text, c->blame_ns);
 	phrase_add(text, " in ");
 	phrase_add_duration(text, c->wall_ns);
@@ -37,7 +37,7 @@ static void late_add_rank(struct phrase *text, const struct late_case *c)
 static void add_scope(struct phrase *text, const struct late_case *c)
 {
 	if ((int32_t)c->seen < c->nranks)
-		phrase_add(text, " of the %" PRIu32 " of %" PRId32 " ranks that are on %s",
+		phrase_add(text, " among the %" PRIu32 " of %" PRId32 " ranks that are on %s",
 			   c->seen, c->nranks, c->here);
 }
 
@@ -47,21 +47,22 @@ static void add_moved(struct phrase *text, const struct late_case *c)
 		return;
 	phrase_add(text, " Of this, ");
 	phrase_add_duration(text, c->moved_ns);
-	phrase_add(text, " were lost in other communicators, to ranks that had waited for it.");
+	phrase_add(text, " was lost in other communicators: ranks that had waited for this one "
+		   "came late there.");
 }
 
 static void add_others(struct phrase *text, const struct late_case *c)
 {
 	if (c->others)
-		phrase_add(text, " %" PRIu32 " more of its ranks %s late as well; the waiting is "
-			   "shared between them.", c->others, c->others == 1 ? "is" : "are");
+		phrase_add(text, " %" PRIu32 " more %s late as well; the cost is divided among "
+			   "them.", c->others, c->others == 1 ? "rank comes" : "ranks come");
 }
 
 static void add_grade(struct phrase *text, const struct late_case *c)
 {
 	if (!c->suspected_window_ns)
 		return;
-	phrase_add(text, " It is suspected, and found when it has lasted for three windows of ");
+	phrase_add(text, " It is suspected, and will be found after three windows of ");
 	phrase_add_duration(text, c->suspected_window_ns);
 	phrase_add(text, ".");
 }
@@ -86,14 +87,14 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
 
-	phrase_add(text, " Its thread that calls (%" PRId32 ") could have run, and waited for a "
-		   "CPU for %.0f %% of the time", t->tid, 100 * t->waited);
+	phrase_add(text, " Its thread that calls NCCL (tid %" PRId32 ") was ready to run, but waited "
+		   "for a CPU for %.0f %% of the time", t->tid, 100 * t->waited);
 	if (t->taker && t->taker_share >= LEAST_TAKEN) {
 		phrase_add(text, ", most of it for ");
 		whom_add_taker(text, &c->who, t->taker, t->taker_command);
 	}
-	phrase_add(text, ": see what shares its CPUs (taskset -cp %" PRId32 ", numactl), a cgroup "
-		   "limit.", t->tid);
+	phrase_add(text, ". See what else runs on its CPUs (taskset -cp %" PRId32 "), and whether "
+		   "its cgroup has a CPU limit.", t->tid);
 }
 
 /* A limit of its group costs nothing where its thread did not wait for a CPU. */
@@ -118,7 +119,7 @@ static void late_say_lack(struct phrase *text, const struct late_case *c)
 		say_caller_waits(text, c);
 		return;
 	}
-	phrase_add(text, " The reason lies in its node: ");
+	phrase_add(text, " The cause is on its node: ");
 	(throttled ? resources_say_throttled : resources_say_memory)(text, c->resources);
 	phrase_add(text, ".");
 }
@@ -129,13 +130,13 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 	double sleeps = fmax(1 - t->ran - t->waited, 0);
 
 	if (sleeps >= MOSTLY) {
-		phrase_add(text, " The thread that calls (%" PRId32 ") sleeps for %.0f %% of the "
-			   "time: ", t->tid, 100 * sleeps);
+		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") sleeps for %.0f %% of "
+			   "the time: ", t->tid, 100 * sleeps);
 		if (!c->resources || !resources_say_sleep(text, c->resources, sleeps))
 			phrase_add(text, "it waits for input, a lock or a device");
 	} else {
-		phrase_add(text, " The thread that calls (%" PRId32 ") runs for %.0f %% of the "
-			   "time: it computes, or spins until something is done", t->tid,
+		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") runs for %.0f %% of "
+			   "the time: it computes, or polls until something is done", t->tid,
 			   100 * t->ran);
 	}
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
@@ -162,14 +163,14 @@ static void why_add_unknown(struct phrase *text, const struct late_case *c)
 static void why_add_gpu(struct phrase *text, const struct late_case *c)
 {
 	(void)c;
-	phrase_add(text, " It calls in time, but its GPU is still busy with what was posted "
-		   "before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
-		   "PERFORMANCE), and its share of the work.");
+	phrase_add(text, " It calls NCCL in time, but its GPU is still busy with earlier work: "
+		   "see that GPU's clock, power and temperature (nvidia-smi -q -d PERFORMANCE), "
+		   "and its share of the work.");
 }
 
 static void why_add_host(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, " Its GPU starts at once when the call comes, which comes late%s",
+	phrase_add(text, " Its GPU starts at once, but its process calls NCCL late%s",
 		   c->caller || late_lacks(c) ? "." : ":");
 	if (late_lacks(c))
 		late_say_lack(text, c);
@@ -184,8 +185,8 @@ static void why_add_host(struct phrase *text, const struct late_case *c)
 
 static void why_add_launches(struct phrase *text, const struct late_case *c)
 {
-	phrase_add(text, " Its process launches its %" PRIu32 " ranks one after another, as far "
-		   "apart as they come: give each GPU a process, or at least a thread, of its own.",
+	phrase_add(text, " Its process launches its %" PRIu32 " ranks one after another, and that "
+		   "explains the delay: give each GPU its own process, or at least its own thread.",
 		   c->launched);
 }
 
@@ -235,8 +236,8 @@ static void say_stage(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " less in each second than the stage that waits longest.");
 	add_others(text, c);
 	add_grade(text, c);
-	phrase_add(text, " It takes longer between its receives and its sends: see its share "
-		   "of the model.");
+	phrase_add(text, " It takes longer than the others between receiving and sending: see its "
+		   "share of the model.");
 	late_add_why(text, c);
 }
 
@@ -252,8 +253,8 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " after the first, ");
 	add_cost(text, c);
-	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
-		   "late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
+	phrase_add(text, ". It was last in %" PRIu64 " of the %" PRIu64 " operations in which any "
+		   "rank was late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
 	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
@@ -267,10 +268,10 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 	add_scope(text, c);
 	phrase_add(text, " to %.1f %% of %s, ", percent(c->times, c->ops), c->func);
 	add_cost(text, c);
-	phrase_add(text, ". Late in about %" PRIu64 " of %" PRIu64 " operations, by ", c->times,
-		   c->ops);
+	phrase_add(text, ". It was late in about %" PRIu64 " of %" PRIu64 " operations, by ",
+		   c->times, c->ops);
 	phrase_add_duration(text, c->late_ns);
-	phrase_add(text, " each time.");
+	phrase_add(text, " on average.");
 	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
@@ -283,11 +284,12 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "the ranks of ");
 	whom_add_comm(text, c->comm_name, c->comm_id);
-	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
-		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
+	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for a rank on another "
+		   "node in %.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged),
+		   c->func);
 	add_cost(text, c);
-	phrase_add(text, ". The late rank is on another node: ncclinsp -H HOSTS diagnose names "
-		   "it (on that node remote_wait_ns in /v1/comms is near zero).");
+	phrase_add(text, ". ncclinsp -H HOSTS diagnose names the late rank (on its node, "
+		   "remote_wait_ns in /v1/comms is near zero).");
 }
 
 static void say_slower(struct phrase *text, const struct late_case *c)
@@ -300,14 +302,14 @@ static void say_slower(struct phrase *text, const struct late_case *c)
 		   percent(c->last, c->judged));
 	add_cost(text, c);
 	if ((int32_t)c->seen < c->nranks)
-		phrase_add(text, ". The ranks here wait alike, so from this node a slower network "
-			   "cannot be told from a rank elsewhere that is late each time: if some "
-			   "node's remote_wait_ns in /v1/comms does not grow, it is there, else "
-			   "the network.");
+		phrase_add(text, ". All ranks on this node wait equally long: either the network "
+			   "is slower, or a rank on another node is late each time. If "
+			   "remote_wait_ns in /v1/comms of some node does not grow, that node has "
+			   "the late rank; else the network is slower.");
 	else
-		phrase_add(text, ". All its ranks are here and also the last one takes so long: "
-			   "the transfer itself is slower. See ncclinsp peers, and what else uses "
-			   "the links.");
+		phrase_add(text, ". All its ranks are on this node, and the last one takes longer "
+			   "as well: the transfer itself is slower. See ncclinsp peers, and what "
+			   "else uses the links.");
 }
 
 static void (*const sayings[VERDICT_END])(struct phrase *text, const struct late_case *c) = {

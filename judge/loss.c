@@ -19,25 +19,25 @@ static const struct {
 	const char *action;
 } causes[LOSS_CAUSE_END] = {
 	[LOSS_OVERRUN] = { false, "overwritten before they were read",
-	  "The daemon comes too late: see what keeps the CPU from ncclinspd (nice, cgroup, "
-	  "pinning), or lower the level (NCCLINSP_LEVEL)." },
+	  "The daemon reads too late: see what keeps the CPU from ncclinspd (nice, cgroup, "
+	  "pinning), or lower the level (ncclinsp level)." },
 	[LOSS_POOL] = { false, "events for which their thread had no free slot",
-	  "More events of a thread were open at once than can be followed: lower the level "
-	  "(NCCLINSP_LEVEL)." },
+	  "A thread had more events open at once than the plugin can follow: lower the level "
+	  "(ncclinsp level)." },
 	[LOSS_LANE] = { false, "events of threads that found no room",
-	  "Make room in shared memory (--shm-size, NCCLINSP_SHM_DIR); a process may have 128 such "
-	  "threads." },
+	  "Make room in shared memory (--shm-size, NCCLINSP_SHM_DIR). A process can have 128 such "
+	  "threads at most." },
 	[LOSS_REJECTED] = { false, "refused, because they cannot be true",
 	  "Plugin and daemon may be of different builds: compare their versions (ncclinsp ps)." },
 	[LOSS_UNKNOWN] = { false, "of a type that this daemon does not know",
 	  "The plugin is newer than the daemon: install and start the new ncclinspd." },
 	[LOSS_EVICTED] = { false, "operations given up before their end was seen",
 	  "More operations were open at once than the daemon can follow: lower the level "
-	  "(NCCLINSP_LEVEL)." },
-	[LOSS_STRING] = { true, "names that found the table full",
-	  "That lasts until the process ends; what goes by a new name is shown without it." },
-	[LOSS_COMM] = { true, "communicators that found the table full",
-	  "That lasts until the process ends; of further communicators nothing is shown." },
+	  "(ncclinsp level)." },
+	[LOSS_STRING] = { true, "names for which the table had no room",
+	  "This lasts until the process ends. New names are not shown." },
+	[LOSS_COMM] = { true, "communicators for which the table had no room",
+	  "This lasts until the process ends. Nothing is shown of new communicators." },
 };
 
 /* The counters are the job's: what falls has begun anew. */
@@ -138,9 +138,9 @@ static void say_lost(struct phrase *text, const struct loss_growth *l)
 
 static void say_before(struct phrase *text, const struct loss_growth *l)
 {
-	phrase_add(text, " ran before this daemon came: %" PRIu64 " records were overwritten by "
-		   "then. What it did earlier is not known, and its figures begin when it was "
-		   "first seen. Nothing is to be done.", l->before);
+	phrase_add(text, " ran before this daemon started: %" PRIu64 " records were overwritten "
+		   "by then. Its figures begin when the daemon first saw it; what it did before "
+		   "is unknown. Nothing needs to be done.", l->before);
 }
 
 void loss_say(const struct loss_case *c, char *text, size_t size)

@@ -42,7 +42,7 @@ bool placement_find(const char *cpus, uint64_t nodes, uint64_t device_nodes, boo
 
 void placement_say(struct phrase *text, const struct placement *p)
 {
-	phrase_add(text, "may run on CPUs %s only, which are at NUMA node %s, and %s at node %s",
+	phrase_add(text, "may run only on CPUs %s, which are at NUMA node %s, but %s at node %s",
 		   p->cpus, p->nodes, p->nic ? "this node's network interfaces are" : "its GPU is",
 		   p->device_nodes);
 }
@@ -55,7 +55,7 @@ void resources_say_throttled(struct phrase *text, const struct resources *r)
 		phrase_add(text, ", and had used them up in %.0f %% of the periods",
 			   100 * r->throttled_periods);
 	phrase_add(text, ". Raise that limit (cpu.max; with Kubernetes limits.cpu), or start fewer "
-		   "threads in it");
+		   "threads in that cgroup");
 }
 
 /* A limit that was met meanwhile, or nearly so where the kernel does not count that. */
@@ -101,7 +101,7 @@ bool resources_say_sleep(struct phrase *text, const struct resources *r, double 
 		phrase_add(text, "its cgroup waited for disks for %.0f %% of the time",
 			   100 * r->io_stalled);
 	if (r->major_faults >= LEAST_FAULTS)
-		phrase_add(text, "%s%.0f pages a second that it touched had to be read from a disk "
+		phrase_add(text, "%s%.0f pages a second that it used had to be read from a disk "
 			   "(major faults)", waits ? ", and " : "", r->major_faults);
 	return true;
 }
@@ -121,6 +121,6 @@ bool resources_say_node(struct phrase *text, const struct resources *r, double c
 	if (io)
 		phrase_add(text, "%sfor disks for %.0f %%%s", memory ? ", " : "",
 			   100 * r->node_io_stalled, memory ? "" : " of the time");
-	phrase_add(text, " (/proc/pressure), this one perhaps among them");
+	phrase_add(text, " (/proc/pressure), perhaps this one among them");
 	return true;
 }

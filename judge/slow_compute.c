@@ -247,6 +247,6 @@ void compute_say(const struct compute_case *c, uint64_t now_ns, char *text, size
 	phrase_add(&phrase, " of the iteration's ");
 	phrase_add_duration(&phrase, c->step_ns);
 	phrase_add(&phrase, " and is not the cause. See the GPUs' clocks (nvidia-smi -q -d "
-		   "PERFORMANCE), and what else changed then: the model's own step, batches, "
-		   "input, neighbours.");
+		   "PERFORMANCE), and what else changed then: the model's step, batches, input, "
+		   "other jobs on the node.");
 }

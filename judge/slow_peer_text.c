@@ -16,19 +16,19 @@
 static const char *const actions[] = {
 	[DELAY_CHANNEL] = "see the NIC that NCCL gave this channel: its port counters, its rail",
 	[DELAY_LINK] = "check that path: port counters, cable, switch, congestion",
-	[DELAY_SEND_SIDE] = "check what that rank sends with: its NIC, its PCIe lanes, its "
-			    "proxy thread's CPU",
+	[DELAY_SEND_SIDE] = "check that rank's NIC, its PCIe lanes, and the CPU of its progress "
+			    "thread",
 	[DELAY_RECEIVE_SIDE] = "look at that rank's node: its NIC, its PCIe lanes, and "
 			       "ncclinsp diagnose there",
 };
 
 /* Possible causes of a slow link, by sender_cleared and receiver_cleared. */
 static const char *const doubts[2][2] = {
-	{ "neither has another link here to compare with: it may be the path, the sender's side or "
-	  "the receiver's",
-	  "others reach that receiver at full speed: it is the path or the sender's side" },
-	{ "the sender's other links are not slow: it is the path or the receiver's side",
-	  "other links of both are not slow: it is the path between them" },
+	{ "neither has another link here to compare with: the cause may be the path, the sender's "
+	  "side or the receiver's side",
+	  "others reach that receiver at full speed: the cause is the path or the sender's side" },
+	{ "the sender's other links are not slow: the cause is the path or the receiver's side",
+	  "the other links of both are not slow: the cause is the path between them" },
 };
 
 /* "rank 3 of dp (global rank 7, pid 4711, node7)" */
@@ -72,7 +72,7 @@ static void add_cpu(struct phrase *text, const struct slow_peer *p)
 	else
 		phrase_add(text, "rank %" PRId32, p->away_rank);
 	phrase_add(text, " got no CPU for %.0f %% of the time, which makes transfers look slow: "
-		   "give it CPUs, then look again", 100 * p->away);
+		   "give it a CPU, then look again", 100 * p->away);
 }
 
 static bool slow_peer_lost_segments(const struct slow_peer *p)
@@ -104,19 +104,19 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 
 	phrase_start(&phrase, text, size);
 	say_subject(&phrase, p);
-	phrase_add(&phrase, by_room ? " waits for room at the receiver: %.1f times" :
-				      " is slow: %.1f times", hot->ratio);
-	phrase_add(&phrase, " the time for a byte of the %s ",
+	phrase_add(&phrase, by_room ? " waits for room at the receiver: a byte waits" :
+				      " is slow: a byte takes");
+	phrase_add(&phrase, " %.1f times as long as on the %s ", hot->ratio,
 		   p->siblings ? "links of other communicators like" : "other links of");
 	whom_add_comm(&phrase, p->worst->comm_name, p->worst->comm_id);
-	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), %.0f %% of wall time",
+	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), which takes %.0f %% of the time",
 		   p->rate_gbs, p->median_gbs, 100 * p->share);
 	if (by_queue)
 		add_queue(&phrase, &p->queue);
 	else if (hot->where == DELAY_LINK && !by_room)
 		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
 	if (p->nic.fault) {
-		phrase_add(&phrase, "; of this node, ");
+		phrase_add(&phrase, "; on this node, ");
 		nic_say_cause(&phrase, &p->nic);
 	}
 	if (slow_peer_lost_segments(p))
@@ -135,8 +135,8 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 	else if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)
-		phrase_add(&phrase, "; that rank comes late, its GPU does not take the data, or "
-			   "its proxy thread does not run: ask the daemon of its node");
+		phrase_add(&phrase, "; the receiver comes late, its GPU does not take the data, or "
+			   "its progress thread does not run: see ncclinsp diagnose on its node");
 	else
 		phrase_add(&phrase, "; %s", actions[hot->where]);
 }

@@ -142,7 +142,7 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 {
 	const struct starved_sum *sum = &c->row->sum;
 
-	phrase_add(text, "the network thread of rank %" PRId32, c->who.rank);
+	phrase_add(text, "the progress thread of rank %" PRId32, c->who.rank);
 	whom_add(text, &c->who);
 	if (c->row->grade != STARVED_AWAY) {
 		phrase_add(text, " waited for a CPU for %.0f %% of the time; the cost is unknown, "
@@ -150,19 +150,20 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 			   100 * c->row->cpu_share);
 		return;
 	}
-	phrase_add(text, " was away %" PRIu64 " times: of %" PRIu64 " kernels it saw %" PRIu64
-		   " too late, up to ", sum->times, sum->seen, sum->late);
+	phrase_add(text, " did not run when needed for %.0f %% of the time (%" PRIu64 " times): it "
+		   "saw %" PRIu64 " of %" PRIu64 " kernels late, up to ", 100 * row_share(c->row),
+		   sum->times, sum->late, sum->seen);
 	phrase_add_duration(text, sum->longest_ns);
-	phrase_add(text, " after they had begun, %.0f %% of wall time; ", 100 * row_share(c->row));
+	phrase_add(text, " after they had begun; ");
 }
 
 static void say_who_else(struct phrase *text, const struct starved_case *c)
 {
 	if (c->count.starved > 1)
-		phrase_add(text, "so were those of %" PRIu32 " of %" PRIu32 " processes on this "
-			   "node; ", c->count.starved, c->count.all);
+		phrase_add(text, "%" PRIu32 " of the %" PRIu32 " processes on this node are "
+			   "affected; ", c->count.starved, c->count.all);
 	else if (c->row->grade == STARVED_AWAY && c->count.all > 1)
-		phrase_add(text, "that of no other of the %" PRIu32 " processes on this node was; ",
+		phrase_add(text, "no other of the %" PRIu32 " processes on this node is affected; ",
 			   c->count.all);
 }
 
@@ -204,26 +205,27 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 		return;
 	}
 	if (cpu_share >= 0 && !row_waits_for_cpu(c->row)) {
-		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the "
-			   "time): it slept, waited for another thread or was stopped; see what it "
-			   "does (gdb -p %" PRId32 "), and whether somebody stops it or freezes "
-			   "its cgroup", percent, c->who.pid);
+		phrase_add(text, "it waited for a CPU for only %.0f %% of the time: it slept, "
+			   "waited for another thread or was stopped; see what it does (gdb -p %"
+			   PRId32 "), and whether something stops it or freezes its cgroup",
+			   percent, c->who.pid);
 		if (c->resources)
 			resources_say_node(text, c->resources, row_share(c->row), "; meanwhile ");
 		return;
 	}
 	if (cpu_share >= 0 && c->row->grade == STARVED_AWAY)
-		phrase_add(text, "it could have run, and waited for a CPU for %.0f %% of the "
+		phrase_add(text, "it was ready to run, but waited for a CPU for %.0f %% of the "
 			   "time%s", percent, taken ? "; " : ": ");
 	if (taken)
 		say_taker(text, c);
 	if (most)
 		phrase_add(text, "too few CPUs for all that runs here, or a cgroup limit");
 	else if (cpu_share >= 0)
-		phrase_add(text, "see what shares its CPUs (taskset -cp %" PRId32 ", numactl), a "
-			   "cgroup limit", c->tid);
+		phrase_add(text, "see what else runs on its CPUs (taskset -cp %" PRId32 "), and "
+			   "whether its cgroup has a CPU limit", c->tid);
 	else
-		phrase_add(text, "see what shares its CPUs (taskset -p, numactl), a cgroup limit");
+		phrase_add(text, "see what else runs on its CPUs (taskset -p), and whether its "
+			   "cgroup has a CPU limit");
 }
 
 void starved_say(const struct starved_case *c, char *text, size_t size)

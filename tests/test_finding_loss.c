@@ -118,8 +118,8 @@ static const struct {
 	{ offsetof(struct loss, rejected), 50, "compare their versions" },
 	{ offsetof(struct loss, unknown), 50, "install and start the new ncclinspd" },
 	{ offsetof(struct loss, evicted), 50, "given up before their end was seen" },
-	{ offsetof(struct loss, string), 1, "by a new name is shown without it" },
-	{ offsetof(struct loss, comm), 1, "of further communicators nothing is shown" },
+	{ offsetof(struct loss, string), 1, "New names are not shown" },
+	{ offsetof(struct loss, comm), 1, "Nothing is shown of new communicators" },
 };
 
 START_TEST(each_cause_is_told_by_its_own_words)
@@ -149,7 +149,7 @@ START_TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning)
 	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.lost.before"), 50000);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.lost.pool"), 0);
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "ran before this daemon came"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "ran before this daemon started"));
 	json_decref(a);
 	work(40, 1000, 0, NULL);
 	expect(0);

@@ -47,8 +47,8 @@ START_TEST(a_slow_link_is_named_with_what_cannot_be_told)
 	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 2);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
 				     "the link from rank 1 of dp (pid 101, node7) to rank 2 of dp "
-				     "(pid 102, node7) is slow: 3.0 times"));
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it may be the path"));
+				     "(pid 102, node7) is slow: a byte takes 3.0 times as long"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "the cause may be the path"));
 	json_decref(a);
 }
 END_TEST
@@ -240,7 +240,7 @@ START_TEST(a_link_that_is_alone_is_compared_with_its_like)
 	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 1);
 	ck_assert(json_is_true(fx_at(a, "findings.0.evidence.siblings")));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "4.0 times the time for a byte of the links of other "
+				     "a byte takes 4.0 times as long as on the links of other "
 				     "communicators like dp"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
 				     "neither has another link here"));

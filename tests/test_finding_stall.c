@@ -203,8 +203,8 @@ START_TEST(who_stays_away_is_a_warning_before_it_is_critical)
 	look_for(4);
 	expect_severity("found", "warning");
 	a = findings();
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), " It is a warning until it "
-				     "has lasted for 5m00s: a checkpoint looks the same."));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), " It stays a warning until it "
+				     "has lasted for 5m00s, because a checkpoint looks the same."));
 	json_decref(a);
 	look_for(287);
 	expect_severity("found", "warning");
@@ -345,7 +345,7 @@ START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert(json_is_null(fx_at(a, "findings.0.found_mono_ns")));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ". It is suspected, "
-				     "and found beyond its limit of 10s."));
+				     "and will be found after 10s."));
 	since_ns = fx_number(a, "findings.0.since_mono_ns");
 	ck_assert_uint_eq(fx_number(a, "findings.0.due_mono_ns"), since_ns + 10 * FX_SECOND);
 	json_decref(a);

@@ -66,7 +66,7 @@ START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.last"),
 			  fx_number(a, "findings.0.evidence.judged"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "rank 1 of dp (pid 11, node7) comes last of the 2 of 8 "));
+				     "rank 1 of dp (pid 11, node7) comes last among the 2 of 8 "));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));
 	json_decref(a);
 }
@@ -153,7 +153,7 @@ START_TEST(the_stage_that_the_others_wait_for_is_named)
 	ck_assert_str_eq(fx_text(a, "findings.0.evidence.func"), "Send and Recv");
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
 				     "rank 1 of dp (pid 11, node7) is the pipeline stage that the "
-				     "others wait for of the 3 of 8 ranks"));
+				     "others wait for among the 3 of 8 ranks"));
 	json_decref(a);
 }
 END_TEST
@@ -234,8 +234,8 @@ START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
 	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "It is suspected, and found "
-				     "when it has lasted for three windows of "
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "It is suspected, and will "
+				     "be found after three windows of "
 				     "1m00s."));
 	json_decref(a);
 	a = fx_get("/v1/comms", 200);

@@ -156,12 +156,12 @@ START_TEST(a_rank_without_an_answer_is_named_with_its_node)
 
 	lose(3, true);
 	expect(AFAR_SILENT, 1, 3);
-	expect_said(&c, VERDICT_NO_ANSWER, "rank 3 (pid 13, 10.0.0.9) gives no answer to NCCL's "
-		    "RAS, and is missing in AllReduce #6 on dp; ranks 0-1 wait there.");
+	expect_said(&c, VERDICT_NO_ANSWER, "rank 3 (pid 13, 10.0.0.9) does not answer NCCL's "
+		    "RAS and is missing in AllReduce #6 on dp; ranks 0-1 wait there.");
 	c = case_of(unknown);
 	rows[3].dead = true;
 	expect(AFAR_SILENT, 1, 3);
-	expect_said(&c, VERDICT_NO_ANSWER, "which takes it for dead");
+	expect_said(&c, VERDICT_NO_ANSWER, "which considers it dead, and is missing");
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(a_rank_that_has_not_come_is_named_with_its_calls)
 	rows[2].calls = 5;
 	expect(AFAR_ABSENT, 1, 2);
 	expect_said(&c, VERDICT_NOT_JOINED, "rank 2 (pid 12, 10.0.0.9) has not come to AllReduce "
-		    "#6 on dp; NCCL's RAS counts 5 calls of it there, and 7 here");
+		    "#6 on dp; NCCL's RAS counts 5 such calls on it, and 7 on this node");
 	expect_said(&c, VERDICT_NOT_JOINED, "py-spy dump -p 12");
 }
 END_TEST

@@ -96,24 +96,24 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 			"out: perhaps this one", NULL, OWN },
 		{ 9, 2, "killed 2 processes of", NULL, OWN },
 		{ 9, 2, "kernel killed 1 process of its cgroup (/pod1, limit 1GiB) at that time "
-			"because memory ran out: in all likelihood this one", "/pod1", OWN },
+			"because memory ran out: probably this one", "/pod1", OWN },
 		{ 9, 2, "kernel killed 1 process of a cgroup above it (/pods, limit 1GiB) at that "
 			"time because memory ran out: perhaps this one", "/pods", ABOVE },
 		{ 9, 2, "It was killed (SIGKILL), not by the kernel for lack of memory: by a "
 			"launcher, a scheduler, the end of its container or a person. See their "
-			"logs. What the kernel killed for memory then (2) was of other cgroups",
+			"logs. The kernel killed 2 processes for memory then, in other cgroups",
 		  "/pod1", SPARED },
 		{ UNKNOWN_I32, 2, "a signal, the kernel's out-of-memory killer or a crash.",
 		  "/pod1", SPARED },
 		{ UNKNOWN_I32, 2, "(which killed 1 process of its cgroup (/pod1, limit 1GiB)",
 		  "/pod1", OWN },
 		{ 9, 0, "not by the kernel for lack", "/pod1", OWN },	/* that was long ago */
-		{ 15, 1, "Somebody ended it by SIGTERM: a launcher", NULL, OWN },
+		{ 15, 1, "It was ended by SIGTERM: by a launcher", NULL, OWN },
 		{ 11, 1, "It crashed (SIGSEGV): see", NULL, OWN },
 		{ 11 | 128, 0, "It crashed (SIGSEGV, with a core dump): see", NULL, OWN },
-		{ 6, 0, "It aborted (SIGABRT): its own log", NULL, OWN },
+		{ 6, 0, "It aborted (SIGABRT): see its own log", NULL, OWN },
 		{ 1 << 8, 0, "It ended by itself, with exit code 1: see its own log", NULL, OWN },
-		{ 0, 0, "with exit code 0, without an end of its communicators", NULL, OWN },
+		{ 0, 0, "with exit code 0, but did not destroy its communicators", NULL, OWN },
 		{ UNKNOWN_I32, 0, "It did not end by itself: a signal, the kernel's out-of-memory "
 				  "killer or a crash.", NULL, OWN },
 		{ UNKNOWN_I32, 3, "killer (which killed 3 processes of this node at "
@@ -152,7 +152,7 @@ START_TEST(sender_of_the_signal_is_named_where_it_is_known)
 		{ 15, 15, 812, false, "It was ended by SIGTERM from pid 812 (slurmstepd): see" },
 		{ 11, 11, 0, false, "It crashed (SIGSEGV): see" },
 		{ 11, 11, 812, false, "It was ended by SIGSEGV from pid 812" },
-		{ 6, 6, 30, false, "It aborted (SIGABRT): its own log" },
+		{ 6, 6, 30, false, "It aborted (SIGABRT): see its own log" },
 		{ 15, 15, 30, false, "It ended itself by SIGTERM. See its own log" },
 		{ 1 << 8, 15, 812, false, "It ended by itself, with exit code 1" },
 	};
@@ -177,7 +177,7 @@ START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 	deaths[0].xid = (struct xid){ .number = 79, .pid = UNKNOWN_I32 };
 	deaths[0].status = 9;
 	died_say(list, 2, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, " died in the middle of AllReduce #41 on dp, of Xid 79 "
+	ck_assert_ptr_nonnull(strstr(text, " died in the middle of AllReduce #41 on dp, because of Xid 79 "
 				     "(GPU has "
 				     "fallen off the bus) on its GPU; "));
 	ck_assert_ptr_nonnull(strstr(text, ". The GPU or its driver is at fault: drain the node"));
@@ -187,7 +187,7 @@ START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 	ck_assert_ptr_nonnull(strstr(text, "The program itself makes such an error more often"));
 	deaths[0].xid.number = 7777;
 	died_say(list, 1, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, ", of Xid 7777 on its GPU. See NVIDIA's list"));
+	ck_assert_ptr_nonnull(strstr(text, ", because of Xid 7777 on its GPU. See NVIDIA's list"));
 }
 END_TEST
 

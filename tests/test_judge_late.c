@@ -157,7 +157,7 @@ static const struct {
 } next_steps[] = {
 	{ LATE_WHY_UNKNOWN, "its input pipeline (py-spy dump -p 11)" },
 	{ LATE_WHY_GPU, "its GPU is still busy" },
-	{ LATE_WHY_HOST, "which comes late: see the process's input pipeline" },
+	{ LATE_WHY_HOST, "but its process calls NCCL late: see the process's input pipeline" },
 	{ LATE_WHY_LAUNCHES, "launches its 4 ranks one after another" },
 };
 
@@ -186,18 +186,18 @@ static const struct {
 	const char *said;
 } callers[] = {
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 0, NULL, -1 },
-	  "Its thread that calls (12) could have run, and waited for a CPU for 20 % of the time: "
-	  "see what shares its CPUs (taskset -cp 12" },
+	  "Its thread that calls NCCL (tid 12) was ready to run, but waited for a CPU for 20 % of "
+	  "the time. See what else runs on its CPUs (taskset -cp 12" },
 	{ LATE_WHY_UNKNOWN, { 12, 0.5, 0.2, 99, "stress", 0.8 },
-	  ", most of it for pid 99 (stress): " },
+	  ", most of it for pid 99 (stress). " },
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 11, "pt_data", 0.8 },
-	  ", most of it for other threads of its process (pt_data): " },
+	  ", most of it for other threads of its process (pt_data). " },
 	{ LATE_WHY_HOST, { 12, 0.5, 0.2, 99, "stress", 0.1 },
-	  "waited for a CPU for 20 % of the time: " },
+	  "waited for a CPU for 20 % of the time. " },
 	{ LATE_WHY_HOST, { 12, 0.97, 0.02, 0, NULL, -1 },
-	  "comes late. The thread that calls (12) runs for 97 % of the time: it computes" },
+	  "calls NCCL late. The thread that calls NCCL (tid 12) runs for 97 % of the time: it computes" },
 	{ LATE_WHY_HOST, { 12, 0.28, 0.02, 99, "stress", 1 },
-	  "comes late. The thread that calls (12) sleeps for 70 % of the time: it waits" },
+	  "calls NCCL late. The thread that calls NCCL (tid 12) sleeps for 70 % of the time: it waits" },
 	{ LATE_WHY_HOST, { 12, 0.85, 0.04, 0, NULL, -1 }, "runs for 85 % of the time" },
 	{ LATE_WHY_HOST, { 12, 1, 0.04, 0, NULL, -1 }, "runs for 100 % of the time" },
 	{ LATE_WHY_UNKNOWN, { 12, 0.97, 0.02, 0, NULL, -1 },
@@ -258,13 +258,13 @@ static const struct {
 	  { .memory_stalled = -1, .node_memory_stalled = 0.11, .io_stalled = -1,
 	    .node_io_stalled = 0.3 },
 	  "(py-spy dump -p 11). Meanwhile processes of this node waited for memory for 11 % of "
-	  "the time, for disks for 30 % (/proc/pressure), this one perhaps among them.",
-	  "reason lies" },
+	  "the time, for disks for 30 % (/proc/pressure), perhaps this one among them.",
+	  "The cause is on" },
 	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .memory_stalled = -1, .node_memory_stalled = 0.01, .io_stalled = -1,
 	    .node_io_stalled = 0.3 },
 	  "a device (py-spy dump -p 11). Meanwhile processes of this node waited for disks for "
-	  "30 % of the time (/proc/pressure)", "reason lies" },
+	  "30 % of the time (/proc/pressure)", "The cause is on" },
 	{ LATE_WHY_UNKNOWN, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .memory_stalled = -1, .node_memory_stalled = 0.09 }, "nvidia-smi", "memory" },
 	/* a group that is full of files waits for nothing */
@@ -278,11 +278,11 @@ static const struct {
 	  "lock" },
 	{ LATE_WHY_HOST, { 12, 0.2, 0.01, 0, NULL, -1 },
 	  { .io_stalled = 0.2, .major_faults = 132 },
-	  "time: 132 pages a second that it touched had to be read from a disk",
+	  "time: 132 pages a second that it used had to be read from a disk",
 	  "waited for disks" },
 	{ LATE_WHY_HOST, { 12, 0.97, 0.01, 0, NULL, -1 },
 	  { .apart = true, .placement = { "32-63", "1", "0", false } },
-	  "Its calling thread may run on CPUs 32-63 only, which are at NUMA node 1, and its GPU is "
+	  "Its calling thread may run only on CPUs 32-63, which are at NUMA node 1, but its GPU is "
 	  "at node 0: bind it there", "cgroup" },
 	{ LATE_WHY_GPU, { 12, 0.97, 0.01, 0, NULL, -1 },
 	  { .throttled = 0.5, .apart = true }, "its GPU is still busy", "may run" },
@@ -337,7 +337,7 @@ START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 	gpu.gpu.sm_max_mhz = 1980;
 	late_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, " (9.0 %): its GPU runs at 1095 of "
-				     "1980 MHz, thermal, since 12:03:10. Last in"));
+				     "1980 MHz, thermal, since 12:03:10. It was last in"));
 	ck_assert_ptr_nonnull(strstr(text, " See the cooling of that GPU and node."));
 	ck_assert_ptr_null(strstr(text, "py-spy"));
 }

@@ -87,7 +87,7 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
 	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
 			 "has not come to AllReduce #9 on dp; "
-				"its last one there is #8; ranks 0-2 wait there. "
+				"its last AllReduce there is #8; ranks 0-2 wait there. "
 				"The limit is 10s. "), text);
 }
 END_TEST
@@ -187,7 +187,7 @@ START_TEST(who_called_with_another_count_is_told_apart)
 		post(r, "AllReduce", 9, r == 2 ? 32 : 64);
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
-			 "has another count than the rest in "
+			 "has a different count than the other ranks in "
 				"AllReduce #9 on dp (ranks 0-1,3)."), text);
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(who_calls_a_broadcast_from_another_root_is_named)
 	}
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
-			 "has another root than the rest in "
+			 "has a different root than the other ranks in "
 				"Broadcast on dp (ranks 0-2)."), text);
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
 		call(r, "AllGather", r == 1 ? "ncclFloat16" : "ncclBfloat16", UNKNOWN_I32);
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
-			 "has another datatype than the rest in "
+			 "has a different datatype than the other ranks in "
 				"AllGather on dp (ranks 0,2-3). This is based on the order "
 				"of calls; the end of these operations is not watched. "), text);
 }
@@ -266,7 +266,7 @@ START_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
 	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
 	ck_assert_ptr_nonnull(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
 			 "has not come to Broadcast on dp, "
-				     "the call #21 there; its last one was AllReduce"));
+				     "call #21 there; its last call there was AllReduce"));
 }
 END_TEST
 

@@ -73,15 +73,15 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_str_eq(text, "the link from rank 2 of dp (global rank 6, pid 102, node2, GPU "
 			 "2) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
-			 "0000:3b:00.0) is slow: 3.0 times the time for a byte of the other links "
+			 "0000:3b:00.0) is slow: a byte takes 3.0 times as long as on the other links "
 			 "of dp seen here "
-			 "(0.35 against 1.05 GB/s), 20 % of wall time; neither has another link "
-			 "here to compare with: it may be the path, the sender's side or the "
-			 "receiver's; check that path: port counters, cable, switch, congestion");
+			 "(0.35 against 1.05 GB/s), which takes 20 % of the time; neither has another link "
+			 "here to compare with: the cause may be the path, the sender's side or the "
+			 "receiver's side; check that path: port counters, cable, switch, congestion");
 	slow[0].nic = (struct nic_cause){ .nic = { .name = "mlx5_0 port 1" }, .fault = NIC_DOWN,
 					  .since = "12:03:10" };
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "; of this node, mlx5_0 port 1 is down since 12:03:10; "
+	ck_assert_ptr_nonnull(strstr(text, "; on this node, mlx5_0 port 1 is down since 12:03:10; "
 				     "check that path"));
 }
 END_TEST
@@ -176,7 +176,7 @@ START_TEST(no_cable_is_blamed_where_a_cpu_is_short)
 	slow[0].away_rank = 3;
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "; the progress thread of rank 3 got no CPU for 14 % of "
-				     "the time, which makes transfers look slow: give it CPUs, "
+				     "the time, which makes transfers look slow: give it a CPU, "
 				     "then look again"));
 	ck_assert_ptr_null(strstr(text, "cable"));
 	slow[0].away = 0.005;

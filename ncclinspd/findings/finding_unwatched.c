@@ -20,30 +20,31 @@ struct bounds {
 static const struct bound {
 	const char *name;
 	bool now;		/* its count may fall again */
-	const char *why;	/* text between the number and the limit */
+	const char *what;	/* text before the number */
+	const char *limit;	/* text between the number and the limit */
 	const char *action;	/* text behind the limit */
 } bounds[] = {
 	[UNWATCHED_PROCESSES] = {
 		"processes", true,
-		"processes run and are not watched: the daemon reads",
-		"at a time, three quarters of them of one user, a quarter of one container. They "
-		"are watched when others end; see which need not run: ncclinsp ps",
+		"live processes that are not watched", "reads",
+		"at a time, at most three quarters of them for one user and a quarter for one "
+		"container. They are watched when others end; see which need not run: ncclinsp ps",
 	},
 	[UNWATCHED_FILES] = {
 		"files", false,
-		"times a file was not looked at: the daemon remembers",
-		"of them, and all are of live processes. See who runs so many: ls -l /dev/shm",
+		"times that a file was skipped", "remembers",
+		"of them, and all belong to live processes. See who runs so many: ls -l /dev/shm",
 	},
 	[UNWATCHED_CONTAINERS] = {
 		"containers", false,
-		"times a container or process was not looked at: the daemon looks into",
-		"containers, and at 32768 processes. See what runs here that need not",
+		"times that a container or process was skipped", "looks into",
+		"containers, and at 32768 processes. See what runs here and need not",
 	},
 	[UNWATCHED_COMMUNICATORS] = {
 		"communicators", false,
-		"communicators are not followed, their operations are not timed and no hang on "
-		"them is found: the daemon follows",
-		"of a node, half of that of one user. Finalize those that are no longer used",
+		"communicators that are not followed, so that their operations are not timed and "
+		"no hang on them is found", "follows",
+		"on a node, and half of that for one user. Destroy those that are no longer used",
 	},
 };
 
@@ -57,7 +58,8 @@ static void unwatched_report(struct diagnose *dg, const struct unwatched *u, uin
 	struct phrase text;
 
 	phrase_start(&text, f.text, sizeof(f.text));
-	phrase_add(&text, "%" PRIu64 " %s %" PRIu32 " %s.", u->count, b->why, u->limit, b->action);
+	phrase_add(&text, "%s: %" PRIu64 ". The daemon %s %" PRIu32 " %s.", b->what, u->count,
+		   b->limit, u->limit, b->action);
 	finding_set_evidence(&f, unwatched_evidence_fields, u);
 	diagnose_report(dg, &finding_unwatched, (uint64_t)u->thing << 32 | u->uid, &f, now_ns);
 }

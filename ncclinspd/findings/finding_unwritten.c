@@ -76,8 +76,8 @@ static void unwritten_say(const struct unwritten_case *c, char *text, size_t siz
 		if (o->missing)
 			phrase_add(&phrase, " (%" PRIu64 " missing so far)", o->missing);
 	}
-	phrase_add(&phrase, ". What is shown now is not touched by that; what was to be kept for "
-		   "later is missing. %s %s.", c->action, c->at[0].dir);
+	phrase_add(&phrase, ". The live view is not affected; what should be kept for later is "
+		   "missing. %s %s.", c->action, c->at[0].dir);
 }
 
 static void unwritten_report(struct diagnose *dg, const struct unwritten *u,

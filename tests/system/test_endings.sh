@@ -71,7 +71,7 @@ if [ "$(id -u)" -eq 0 ] && mkdir "$M" 2>/dev/null && echo 200M >"$M/$limit" 2>/d
 		death 6 KILL
 		check "$OTHER" wait_until 30 told 6 '.text as $text | .evidence.processes[0] | .oom_kills > 0 and
 			if .memory_cgroup == null or .memory_cgroup_above then $text | test("the kernel killed [0-9]+ process.*because memory ran out: perhaps this one")
-			else .memory_cgroup_kills == 0 and ($text | test("It was killed .SIGKILL., not by the kernel for lack of memory: by a launcher.*What the kernel killed for memory then .[0-9]+. was of other cgroups")) end'
+			else .memory_cgroup_kills == 0 and ($text | test("It was killed .SIGKILL., not by the kernel for lack of memory: by a launcher.*The kernel killed [0-9]+ process(es)? for memory then, in other cgroups")) end'
 	else
 		kill "$OWN_PID"
 		wait "$OWN_PID" 2>/dev/null

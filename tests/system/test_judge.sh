@@ -146,7 +146,7 @@ late_on() {
 	check "late to $1: the rank is named, and nobody who waited for it" wait_until 20 reports \
 		"[.verdicts[] | select(.verdict == \"STRAGGLER\" and ([.pid] - $PIDS == [])) |
 		  [.pid, .host]] == [[$PID, \"$3\"]]"
-	check "... in the daemon's words" reports '.verdicts | any(.text | test("comes last in .* after the first, which costs"))'
+	check "... in the daemon's words" reports '.verdicts | any(.text | test("comes last in .* after the first, which costs the others"))'
 	end_job
 }
 late_on tp 3 node1

@@ -62,7 +62,7 @@ why() {
 check "... why, in the words of the daemon: its GPU" why 'its GPU is still busy with what was posted before' '{why: "gpu"}'
 check "... its input" why 'which comes late: see the process.s input pipeline' '{why: "host"}'
 check "... the launches of its process" why 'launches its 1 ranks one after another' '{why: "launches"}'
-check "... and what of the waiting was handed on" why 'Of this, [0-9.]+m?s were lost in other communicators' '{why: null, moved_ns: 10}'
+check "... and what of the waiting was handed on" why 'Of this, [0-9.]+m?s was lost in other communicators' '{why: null, moved_ns: 10}'
 check "... or that it is not known" why 'See that GPU.s clock' '{why: null}'
 # A stage of a pipeline is compared by its node alone: rank 0 is one beside the late rank 1.
 late_found '.ranks = [0] | .text = "rank 0 of dp is the pipeline stage that the others wait for" |
@@ -169,7 +169,7 @@ check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
 jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
 check "... in the words of the daemon" verdict \
-	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit is 10s[.] It is a warning until it has lasted for 5m00s: .*[.] 190 of its 200 ranks are not on these nodes"))' \
+	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit is 10s[.] It stays a warning until it has lasted for 5m00s: .*[.] 190 of its 200 ranks are not on these nodes"))' \
 	"$T"/stuck*.json
 open5() {	# FUNC SEQ COUNT RANKS: what these of node 5 are in
 	jq -c --arg func "$1" --argjson seq "$2" --argjson count "$3" --argjson ranks "$4" '
@@ -202,7 +202,7 @@ open5 AllReduce 1000 8388608 '[10, 11]' >"$T/size5.json"
 check "who made the same call with another size is told apart" verdict \
 	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank]] ==
 	 [["METADATA_MISMATCH", 10], ["METADATA_MISMATCH", 11]] and
-	 (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have another count than the rest in AllReduce #1000"))' "$T"/size*.json
+	 (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have a different count than the other ranks in AllReduce #1000"))' "$T"/size*.json
 check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "who is dead is told apart" verdict \

@@ -104,7 +104,7 @@ for i in 1 2 3; do
 	started+=("$!")
 done
 check "... and to wait for a CPU, where others have it" wait_until 60 finding host '.ranks == [2] and .evidence.caller.cpu_wait_share > 0.05 and
-	(.text | test("could have run, and waited for a CPU for [0-9]+ % of the time"))'
+	(.text | test("was ready to run, but waited for a CPU for [0-9]+ % of the time"))'
 end_jobs
 
 before=$(api findings | jq '[.findings[].id] | max')

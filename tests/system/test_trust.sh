@@ -122,7 +122,7 @@ waiting() { as_api "$1" status | jq -e ".unwatched.processes == $2" >/dev/null; 
 told() { as_api "$1" findings | jq -e "[.findings[] | select(.kind == \"unwatched\" and .active)] | length == $2" >/dev/null; }
 check "those beyond wait" wait_until 60 waiting $THIEF 58
 check "one finding tells it" wait_until 20 told $THIEF 1
-numbered() { as_api $THIEF findings | jq -r '.findings[].text' | grep -q '^58 processes run and are not watched'; }
+numbered() { as_api $THIEF findings | jq -r '.findings[].text' | grep -q '^live processes that are not watched: 58[.]'; }
 check "with their number" wait_until 10 numbered
 check "and status, in a line" eval 'as $THIEF "$T/ncclinsp" -S "$SOCK" status | grep -q "left out *58 processes: "'
 check "the other user is not told" eval 'told $VICTIM 0 && waiting $VICTIM 0'
