@@ -197,13 +197,13 @@ static const struct {
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"\"}", DOCTOR_WARNING,
 	  "without the plugin" },
 	{ "{\"pids\": [11], \"loaded\": true, \"foreign_control\": true}", DOCTOR_WARNING,
-	  "does not look at the daemon's control file" },
+	  "does not read the daemon's control file" },
 	{ "{\"pids\": [14], \"loaded\": true, \"foreign_control\": true}", DOCTOR_WARNING,
 	  "its plugin is older than the daemon" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"/x/insp.so\", "
 	  "\"lacks_library\": true}", DOCTOR_WARNING, "a file that it does not see" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"insp\"}", DOCTOR_WARNING,
-	  "but not the plugin loaded" },
+	  "but has not loaded the plugin" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"none\"}", DOCTOR_WARNING,
 	  "switched off" },
 };
@@ -286,14 +286,14 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 	row = json_array_get(doctor.rows, 1);
 	ck_assert_str_eq(json_string_value(json_object_get(row, "state")), "warning");
 	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
-			 "process 12 may run on CPUs 5 only, which are at NUMA node 1, and its GPU "
+			 "process 12 may run only on CPUs 5, which are at NUMA node 1, but its GPU "
 			 "is at node 0");
 	PUT(11, "status", "Cpus_allowed_list:\t4\n");
 	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);
 	row = json_array_get(doctor.rows, 2);
 	ck_assert_str_eq(json_string_value(json_object_get(row, "text")),
-			 "process 11 may run on CPUs 4 only, which are at NUMA node 1, and its GPU "
-			 "is at node 0; 2 of 2 processes are so far from theirs");
+			 "process 11 may run only on CPUs 4, which are at NUMA node 1, but its GPU "
+			 "is at node 0; so it is for 2 of 2 processes");
 	PUT(12, "status", "Name:\tx\n");
 	PUT(11, "status", "Cpus_allowed_list:\tx\n");
 	doctor_judge_places(&doctor, jobs, processes, ranks, proc, sys);

@@ -83,13 +83,13 @@ static bool daemon_note(const json_t *answer, char *text, size_t size)
 	json_array_foreach(json_object_get(answer, "settings"), i, row)
 		pending += json_is_true(json_object_get(row, "pending"));
 	if (why)
-		snprintf(text, size, "a newer configuration was refused, the one before is in "
-			 "force: %s; mend it, then: systemctl reload ncclinspd", why);
+		snprintf(text, size, "a newer configuration was refused, and the one before is in "
+			 "force: %s; correct it, then: systemctl reload ncclinspd", why);
 	else if (json_is_true(json_object_get(answer, "file_newer")))
-		snprintf(text, size, "%s was changed after the daemon read it; to have it read: "
+		snprintf(text, size, "%s was changed after the daemon read it; to read it again: "
 			 "ncclinspd --check-config && systemctl reload ncclinspd", file);
 	else if (pending)
-		snprintf(text, size, "%zu setting%s changed in %s and wait%s for: systemctl "
+		snprintf(text, size, "%zu setting%s changed in %s and need%s a restart: systemctl "
 			 "restart ncclinspd", pending, pending == 1 ? " was" : "s were", file,
 			 pending == 1 ? "s" : "");
 	return why || json_is_true(json_object_get(answer, "file_newer")) || pending;
@@ -100,8 +100,8 @@ static bool process_note(const json_t *answer, char *text, size_t size)
 	const json_t *rows = json_object_get(answer, "settings");
 	const json_t *plugin = json_object_get(json_array_get(rows, 0), "value");
 
-	snprintf(text, size, "%sas the process was started: what it has set since is not seen, "
-		 "and ncclinsp level tells what is in force",
+	snprintf(text, size, "%sthese are the values with which the process was started; changes "
+		 "since then are not seen, and ncclinsp level shows what is in force",
 		 json_is_string(plugin) ? "" : "NCCL_PROFILER_PLUGIN is not set, so NCCL loads no "
 		 "plugin: start it with NCCL_PROFILER_PLUGIN=insp; ");
 	return true;
@@ -122,9 +122,9 @@ static int process_fetch(struct cli *cli, void *arg, json_t **root)
 static int process_refuse(int64_t pid, int error)
 {
 	fprintf(stderr, "ncclinsp: the environment of process %lld cannot be read: %s; %s\n",
-		(long long)pid, error == -ENOENT ? "there is none" : strerror(-error),
-		error == -ENOENT ? "ncclinsp ps lists those that use NCCL, and containers have "
-				   "pids of their own"
+		(long long)pid, error == -ENOENT ? "no such process" : strerror(-error),
+		error == -ENOENT ? "ncclinsp ps lists those that use NCCL; a container has its "
+				   "own pids"
 				 : "ask its user, or root");
 	if (error == -ENOENT)
 		return CLI_NOTHING;

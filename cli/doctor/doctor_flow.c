@@ -223,7 +223,8 @@ void doctor_library(struct doctor *doctor)
 	}
 	snprintf(next, sizeof(next), "start jobs with NCCL_PROFILER_PLUGIN=%s", doctor->library);
 	doctor_say(doctor, "library", DOCTOR_OK, next,
-		   "%s loads; by name the linker does not find it", doctor->library);
+		   "%s loads, but only by its path: the linker does not find it by name",
+		   doctor->library);
 }
 
 /* ---- all the way -------------------------------------------------------------------- */
@@ -285,8 +286,8 @@ static void record_wait_for(struct doctor *doctor, const char *name, pid_t pid)
 			   " ms", spent / 1000000);
 	else if (records == FOREIGN)
 		doctor_say(doctor, "flow", DOCTOR_FAILED,
-			   "restart the daemon after an upgrade, and install the library and the "
-			   "daemon of one version",
+			   "install the library and the daemon of one version, and restart the "
+			   "daemon after an upgrade",
 			   "%s writes a format that the daemon does not read", doctor->library);
 	else if (records < 0)
 		doctor_say(doctor, "flow", DOCTOR_FAILED, NULL, "%s",
@@ -294,7 +295,8 @@ static void record_wait_for(struct doctor *doctor, const char *name, pid_t pid)
 	else
 		doctor_say(doctor, "flow", DOCTOR_FAILED,
 			   "does the daemon look there? see ncclinspd's --shm-dir and its log",
-			   "what the library records in %s does not arrive", doctor_shm_dir());
+			   "what the library records in %s does not reach the daemon",
+			   doctor_shm_dir());
 }
 
 void doctor_flow(struct doctor *doctor)

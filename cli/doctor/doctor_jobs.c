@@ -256,42 +256,45 @@ static const struct {
 } judgements[] = {
 	[FOREIGN] = { DOCTOR_FAILED,
 		      "has a plugin of another version, whose format the daemon does not read",
-		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
+		      "restart the older one, the daemon or the job: ncclinsp ps shows which" },
 	[UNSEEN_INSIDE] = { DOCTOR_WARNING,
 			    "records into a directory of its container (NCCLINSP_SHM_DIR), where "
 			    "the daemon does not look",
-			    "ask the container's own daemon, if there is one; else start it "
-			    "without that variable, since a container's " NCI_SHM_DIR " is looked "
-			    "into, or mount the directory of ncclinspd's --shm-dir there" },
+			    "ask the container's own daemon, if there is one. Else start the job "
+			    "without that variable (the daemon looks into a container's "
+			    NCI_SHM_DIR "), or mount the directory of ncclinspd's --shm-dir there" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
-			       "records into another directory than is looked at here",
-			       "ask its own daemon, if there is one; else start it with the same "
-			       "NCCLINSP_SHM_DIR as this" },
+			       "records into another directory than the daemon reads",
+			       "ask its own daemon, if there is one; else start the job with the "
+			       "NCCLINSP_SHM_DIR that this command uses" },
 	[UNSEEN_FOREIGN] = { DOCTOR_FAILED, "records into a directory that the daemon does not see",
 			     "it is in a container: let the daemon look into it (ncclinspd(8), "
 			     "CONTAINERS), mount the host's /dev/shm there (--ipc=host), or start "
 			     "a daemon inside" },
 	[UNSEEN] = { DOCTOR_FAILED, "has the plugin, but the daemon knows nothing of it",
-		     "see what NCCLINSP_SHM_DIR was where it started, and ncclinspd's --shm-dir; "
-		     "NCCL_DEBUG=WARN says why a plugin records nothing" },
+		     "compare the job's NCCLINSP_SHM_DIR with ncclinspd's --shm-dir; with "
+		     "NCCL_DEBUG=WARN the plugin says why it records nothing" },
 	[OLD] = { DOCTOR_WARNING,
-		  "is watched, but its plugin is older than the daemon: its level stays as it is",
-		  "nothing is lost by it; the job has the new plugin when it starts anew" },
+		  "is watched, but its plugin is older than the daemon: its level cannot be changed",
+		  "nothing is lost; the job gets the new plugin when it is started again" },
 	[DEAF] = { DOCTOR_WARNING,
-		   "is watched, but does not look at the daemon's control file for its level",
-		   "start it with NCCLINSP_CONTROL, or in a container mount that file's directory "
-		   "where it looks; until then ncclinsp level does not reach it" },
+		   "is watched, but does not read the daemon's control file: ncclinsp level does "
+		   "not reach it",
+		   "start it with NCCLINSP_CONTROL set to that file; in a container, mount the "
+		   "file's directory there" },
 	[NOT_SET] = { DOCTOR_WARNING, "uses NCCL without the plugin",
-		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path; its calls "
-		      "can be counted for a while: ncclinsp attach" },
-	[SWITCHED_OFF] = { DOCTOR_WARNING, "uses NCCL with profilers switched off or another one",
+		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path; to count "
+		      "its calls now, without the plugin: ncclinsp attach" },
+	[SWITCHED_OFF] = { DOCTOR_WARNING,
+			   "uses NCCL with another profiler plugin, or with plugins switched off",
 			   "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
 	[NO_FILE] = { DOCTOR_WARNING,
 		      "has NCCL_PROFILER_PLUGIN set to a file that it does not see",
 		      "give the library's path as that process sees it; in a container, install or "
 		      "mount the library there" },
-	[NOT_LOADED] = { DOCTOR_WARNING, "has NCCL_PROFILER_PLUGIN set, but not the plugin loaded",
-			 "it may have made no communicator yet; else NCCL_DEBUG=INFO says what "
+	[NOT_LOADED] = { DOCTOR_WARNING,
+			 "has NCCL_PROFILER_PLUGIN set, but has not loaded the plugin",
+			 "perhaps it has made no communicator yet; else NCCL_DEBUG=INFO shows what "
 			 "NCCL tried to load" },
 };
 
@@ -415,7 +418,8 @@ static void doctor_say_none(struct doctor *doctor)
 	doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
 		   geteuid() ? "no process of this user uses NCCL now (root sees all users')"
 		   : doctor_may_look_at_all() ? "no process uses NCCL now"
-		   : "who uses NCCL is not known: without CAP_SYS_PTRACE that is not to be seen");
+		   : "it is unknown which processes use NCCL: to see them, this command needs "
+		     "CAP_SYS_PTRACE");
 }
 
 static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
@@ -432,7 +436,8 @@ static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const jso
 		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
 			   "%zu of %zu processes that use NCCL are watched%s", all - unseen, all,
 			   geteuid() ||
-			   doctor_may_look_at_all() ? "" : "; others may not be looked at");
+			   doctor_may_look_at_all() ? "" : "; there may be others, which only "
+			   "CAP_SYS_PTRACE shows");
 	for (i = 0; i < json_array_size(rows); i++)
 		group_say(doctor, rows, i);
 }
@@ -460,13 +465,13 @@ static void doctor_say_kernels(struct doctor *doctor)
 	}
 	if (never)
 		doctor_say(doctor, "kernels", DOCTOR_OK,
-			   "to time more of the next jobs: kernels in ncclinspd.conf(5), or "
-			   "NCCLINSP_KERNELS for one",
+			   "to time more kernels in later jobs: kernels in ncclinspd.conf(5), or "
+			   "NCCLINSP_KERNELS for one job",
 			   "those of %zu of %zu processes are not timed now; %s (ncclinsp level)",
-			   never, live, reason ?: "that is their mode");
+			   never, live, reason ?: "their level or setting says so");
 	else if (live)
 		doctor_say(doctor, "kernels", DOCTOR_OK, NULL,
-			   "those of all %zu processes are timed, as level and mode say "
+			   "those of all %zu processes are timed, as their level and setting say "
 			   "(ncclinsp level)", live);
 	json_decref(answer);
 }

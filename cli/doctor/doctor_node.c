@@ -37,7 +37,8 @@ static bool say_unusable(struct doctor *doctor, const char *dir, const struct st
 
 	if (is_dir && !statfs(dir, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
 		doctor_say(doctor, "segments", DOCTOR_FAILED, "mount a tmpfs there",
-			   "%s: it is not in memory, and nothing is recorded on a disk", dir);
+			   "%s is not in memory (tmpfs), and the plugin does not record to a disk",
+			   dir);
 		return true;
 	}
 	if (is_dir && !access(dir, R_OK | W_OK | X_OK))
@@ -45,7 +46,7 @@ static bool say_unusable(struct doctor *doctor, const char *dir, const struct st
 	doctor_say(doctor, "segments", DOCTOR_FAILED,
 		   is_dir ? "make it writable for those who run jobs: chmod 1777"
 			  : "name a directory with NCCLINSP_SHM_DIR and ncclinspd's --shm-dir",
-		   "%s: %s, mode %o", dir, is_dir ? strerror(errno) : "it is no directory",
+		   "%s: %s, mode %o", dir, is_dir ? strerror(errno) : "it is not a directory",
 		   st->st_mode & 07777);
 	return true;
 }
@@ -64,7 +65,7 @@ static void say_space(struct doctor *doctor, const char *dir, const struct statv
 		       "--shm-size=1g";
 	} else if (fs->f_files && !fs->f_favail) {
 		state = DOCTOR_FAILED;
-		next = "remove files that nobody needs";
+		next = "remove files there that nobody needs";
 	}
 	text_bytes(space, sizeof(space), bytes);
 	if (!fs->f_blocks)
@@ -91,7 +92,7 @@ void doctor_segments(struct doctor *doctor)
 	if (!geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		doctor_say(doctor, "segments", DOCTOR_WARNING,
 			   "if other users run jobs here: chmod 1777",
-			   "%s has mode %o: jobs of its owner only can write there", dir,
+			   "%s has mode %o: only its owner's jobs can write there", dir,
 			   st.st_mode & 07777);
 }
 
@@ -176,7 +177,7 @@ static const char *control_hint(const char *path, char hint[CONTROL_HINT])
 	if (!strcmp(path, own && *own ? own : NCI_CONTROL_PATH))
 		return NULL;
 	snprintf(hint, CONTROL_HINT,
-		 "so that levels reach a job, start it with NCCLINSP_CONTROL=%s", path);
+		 "so that ncclinsp level reaches a job, start it with NCCLINSP_CONTROL=%s", path);
 	return hint;
 }
 
@@ -194,8 +195,8 @@ void doctor_control(struct doctor *doctor)
 			   "the daemon cannot write %s: %s", path, error);
 	else if (access(path, R_OK))
 		doctor_say(doctor, "control", DOCTOR_WARNING,
-			   "jobs of this user cannot be told what to record; let them reach it",
-			   "%s: %s", path, strerror(errno));
+			   "let jobs of this user read it; until then ncclinsp level does not "
+			   "reach them", "%s: %s", path, strerror(errno));
 	else
 		doctor_say(doctor, "control", DOCTOR_OK, control_hint(path, hint),
 			   "%s is written and can be read", path);
@@ -217,13 +218,13 @@ static const struct exporter_kind {
 	{ "snapshots", "files", 0,
 	  "see ncclinspd's --state-dir: it must have room, and the daemon's user may write it" },
 	{ "otlp", "records", 0,
-	  "see ncclinspd's --otlp-endpoint and the daemon's log: the collector has to be there "
-	  "and take it" },
-	{ "raise", "times asked", 0,
+	  "see ncclinspd's --otlp-endpoint and the daemon's log: the collector must run there and "
+	  "accept the data" },
+	{ "raise", "requests", 0,
 	  "see raise-hosts in ncclinspd.conf(5): the daemon's user must be able to run ncclinsp "
 	  "and ssh" },
-	{ "on-finding", "findings told", 0,
-	  "see on-finding in ncclinspd.conf(5): somebody must listen there, as "
+	{ "on-finding", "findings sent", 0,
+	  "see on-finding in ncclinspd.conf(5): a program must listen there, as "
 	  "ncclinsp-finding.socket does" },
 	{ NULL, "done", 0, "see the daemon's configuration and log" },
 };
@@ -278,12 +279,12 @@ void doctor_containers(struct doctor *doctor)
 		return;
 	if (unseen)
 		doctor_say(doctor, "containers", DOCTOR_OK,
-			   "if jobs are among them: CONTAINERS in ncclinspd(8)",
-			   "%lld looked into; %lld processes of others may not be",
+			   "if jobs are among them, see CONTAINERS in ncclinspd(8)",
+			   "%lld looked into; the daemon may not look at %lld processes of others",
 			   (long long)json_integer_value(found), (long long)unseen);
 	else
 		doctor_say(doctor, "containers", DOCTOR_OK, NULL,
-			   "%lld with shared memory of their own, all looked into",
+			   "%lld with their own shared memory, all looked into",
 			   (long long)json_integer_value(found));
 }
 
@@ -305,8 +306,9 @@ static void say_source(struct doctor *doctor, const json_t *source)
 
 	doctor_say(doctor, "machine", absent && wanted ? DOCTOR_WARNING : DOCTOR_OK,
 		   absent && wanted ?
-		   "findings name no throttled GPU (GPU SENSORS in ncclinspd(8))" : NULL,
-		   "%s %s%s", member_text(source, "source", "-"), *why ? "-, " : "present", why);
+		   "until then no finding names a throttled GPU (GPU SENSORS in ncclinspd(8))" :
+		   NULL, "%s %s%s", member_text(source, "source", "-"),
+		   *why ? "absent: " : "present", why);
 }
 
 void doctor_machine(struct doctor *doctor)

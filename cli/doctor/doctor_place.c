@@ -75,8 +75,7 @@ void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t
 	phrase_start(&phrase, text, sizeof(text));
 	placement_say(&phrase, &first);
 	if (apart > 1)
-		snprintf(more, sizeof(more), "; %zu of %zu processes are so far from theirs", apart,
-			 known);
+		snprintf(more, sizeof(more), "; so it is for %zu of %zu processes", apart, known);
 	doctor_say(doctor, "placement", DOCTOR_WARNING,
 		   "bind each process to the node of its GPU: srun --cpu-bind and "
 		   "--gpu-bind=closest, numactl, or the Topology Manager of Kubernetes",

@@ -30,10 +30,10 @@ bool foreign_tell(const json_t *processes, char *text, size_t size)
 	snprintf(text, size, "not watched: process %lld%s, whose plugin writes format %lld; the "
 		 "daemon reads format %lld: %s", (long long)foreign_number(row, "pid"), more,
 		 (long long)writes, (long long)reads,
-		 writes > reads ? "it is the older one, restart it (systemctl restart ncclinspd) "
+		 writes > reads ? "the daemon is older: restart it (systemctl restart ncclinspd), "
 				  "or upgrade it"
-				: "the plugin is the older one, from before an upgrade; it stays "
-				  "until the job starts anew");
+				: "the plugin is older, from before an upgrade; it stays until the "
+				  "job is started again");
 	return true;
 }
 

@@ -24,14 +24,14 @@ static const struct {
 	{ "NCCL_PROFILER_PLUGIN", NULL, "insp, or the library's path: NCCL loads the plugin" },
 	{ "NCCLINSP_LEVEL", "net", "what to record: off, ops, kernel, net or trace" },
 	{ "NCCLINSP_KERNELS", NULL,
-	  "when kernels are timed: burst, \"first 60s\", always or never; burst up to NCCL 2.30, "
-	  "then first 60s" },
+	  "when kernels are timed: burst, \"first 60s\", always or never; by default burst up to "
+	  "NCCL 2.30, and first 60s from 2.31 on" },
 	{ "NCCLINSP_SETTLE", "30", "seconds of activity until bursts begin" },
 	{ "NCCLINSP_CONTROL", NCI_CONTROL_PATH, "the daemon's control file" },
 	{ "NCCLINSP_SHM_DIR", NCI_SHM_DIR, "where the plugin writes" },
 	{ "NCCL_PROFILE_EVENT_MASK", NULL, "a mask of event types, in place of the level" },
-	{ "NCCL_DEBUG", NULL, "INFO: the plugin says in NCCL's log what it does" },
-	{ "NCCL_DEBUG_SUBSYS", NULL, "with INIT or PROFILE in it" },
+	{ "NCCL_DEBUG", NULL, "with INFO, the plugin says in NCCL's log what it does" },
+	{ "NCCL_DEBUG_SUBSYS", NULL, "must have INIT or PROFILE in it, if it is set" },
 };
 
 /* Shown where they are set: what versions before 2 have read. */
@@ -114,8 +114,8 @@ int variables_read(int64_t pid, json_t **rows)
 			      always[i].help);
 	}
 	variables_add_set(*rows, all, gone, ARRAY_LEN(gone),
-			  "not read any more; NCCLINSP_KERNELS is");
-	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "of the job, copied");
+			  "no longer read: use NCCLINSP_KERNELS");
+	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "describes the job; the plugin copies it");
 	json_decref(all);
 	return 0;
 }

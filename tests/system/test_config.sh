@@ -144,7 +144,7 @@ printf 'stall-min = 300ms\nlog-level = quiet\n' >"$CONF"
 check "it reads what is wrong" reload
 check "it says what" logged "err: configuration: $CONF:2: log-level is"
 check "and stays as it was" logged 'configuration stays as it was'
-check "config tells what was wrong" tells "was refused, the one before is in force: $CONF:2: log-level is err"
+check "config tells what was wrong" tells "was refused, and the one before is in force: $CONF:2: log-level is err"
 check "and what is in force" is_set stall-min "3600s,$CONF:1,reload"
 printf 'stall-min = 300ms\nlog-level = debug\nstate-dir = /elsewhere\n' >"$CONF"
 check "it reads what is right" reload

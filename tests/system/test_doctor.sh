@@ -51,14 +51,14 @@ check "one that is no library does not end the examination" \
 	eval 'exam 1 NCCL_PROFILER_PLUGIN="$T/broken.so" && says "failed library .*broken.so does not load" && says "ok daemon"'
 mkdir "$SHM/elsewhere" "$T/elsewhere"
 check "a directory that the daemon does not read is found by what does not arrive" \
-	eval 'exam 1 NCCLINSP_SHM_DIR="$SHM/elsewhere" && says "failed flow what the library records in $SHM/elsewhere does not arrive"'
+	eval 'exam 1 NCCLINSP_SHM_DIR="$SHM/elsewhere" && says "failed flow what the library records in $SHM/elsewhere does not reach the daemon"'
 check "a directory that is not there is named" \
 	eval 'exam 1 NCCLINSP_SHM_DIR="$T/nowhere" && says "first thing that is wrong: segments: $T/nowhere: No such file" &&
 		says "What to do: mount a tmpfs there"'
 check "so is one on a disk" sh -c '[ "$(stat -fc %T "$0")" = tmpfs ] || [ "$1" = 0 ]' "$T" \
 	"$(NCCLINSP_SHM_DIR=$T/elsewhere "$I" doctor 2>&1 | tr -s ' \n' ' ' | grep -q 'not in memory'; echo $?)"
 check "so is what is no directory" eval 'exam 1 NCCLINSP_SHM_DIR="$T/broken.so" &&
-	says "first thing that is wrong: segments: $T/broken.so: it is no directory"'
+	says "first thing that is wrong: segments: $T/broken.so: it is not a directory"'
 
 # as_nobody CODE [NAME=VALUE...]: root may do everything, so another user looks.  He has
 # his own copy of the programs, since the build may lie where he may not go.
@@ -79,7 +79,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups tr
 		eval 'as_nobody 1 && says "first thing that is wrong: segments: $SHM: Permission denied, mode 755" &&
 			says "What to do: make it writable .* chmod 1777"'
 	check "root is told that others could not write there" \
-		eval 'exam 0 && says "warning segments $SHM has mode 755: jobs of its owner only"'
+		eval 'exam 0 && says "warning segments $SHM has mode 755: only its owner"'
 	chmod 1777 "$SHM"
 	check "and no more when they can" \
 		eval 'as_nobody 0 && exam 0 && ! grep -q "its owner only" "$T/out"'
@@ -90,7 +90,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups tr
 	if $bare true 2>/dev/null && ! $bare cat /proc/1/maps >/dev/null 2>&1; then
 		check "root without capabilities is told that nothing is known, not that there is nobody" \
 			eval '$bare "$I" doctor >"$T/out" 2>"$T/err" &&
-				says "ok jobs who uses NCCL is not known: without CAP_SYS_PTRACE"'
+				says "ok jobs it is unknown which processes use NCCL"'
 	else
 		skip "root without capabilities" "it cannot be had here, or sees all the same"
 	fi
@@ -172,7 +172,7 @@ check "it is told by name that it lacks the plugin, and what to do" \
 	eval 'exam 0 && told "$PID" without "uses NCCL without the plugin" &&
 		says "start it with NCCL_PROFILER_PLUGIN=insp"'
 uses_nccl switchedoff NCCL_PROFILER_PLUGIN=none
-check "so is one where it is switched off" eval 'exam 0 && told "$PID" switchedoff "uses NCCL with profilers switched off or another one"'
+check "so is one where it is switched off" eval 'exam 0 && told "$PID" switchedoff "uses NCCL with another profiler plugin, or with plugins switched off"'
 uses_nccl lost NCCL_PROFILER_PLUGIN=/opt/none/libnccl-profiler-insp.so
 check "and one that is to load a file that is none" \
 	eval 'exam 0 && told "$PID" lost "has NCCL_PROFILER_PLUGIN set to a file that it does not see" &&
@@ -185,7 +185,7 @@ env NCCLINSP_CONTROL="$T/elsewhere/control" "$B/nccl-sim" --plugin "$PLUGIN" "$T
 started+=("$!")
 live_two() { api_is processes '[.processes[] | select(.state == "live")] | length == 2'; }
 check "a job runs that looks for its level elsewhere" wait_until 20 live_two
-check "which is told" eval 'exam 0 && says "process [0-9]+ \(nccl-sim\) is watched, but does not look at the daemon.s control file"'
+check "which is told" eval 'exam 0 && says "process [0-9]+ \(nccl-sim\) is watched, but does not read the daemon.s control file"'
 
 # Both were started with every operation timed for good: neither follows.
 wait_until 20 live_two		# doctor's own process may not be gone yet

@@ -49,7 +49,7 @@ echo hang 1 >"$T/gpus"
 check "a library that hangs takes nothing with it but its values" wait_until 40 api_is machine \
 	'.sources[0].state == "absent" and (.sources[0].why | test("has not answered for")) and
 	 (.gpus | length) == 3 and all(.gpus[]; .sm_mhz == null)'
-check "doctor says why" eval '"$B/ncclinsp" doctor | grep -q "machine *gpu -, the library has not answered"'
+check "doctor says why" eval '"$B/ncclinsp" doctor | grep -q "machine *gpu absent: the library has not answered"'
 check "... and the rank is late still" late_is '.ranks == [1] and .evidence.gpu == null'
 xid() { echo "3,2,7,-;NVRM: Xid (PCI:0000:0$1:00): 79, pid=$2, name=nccl-sim, GPU has fallen off the bus." >>"$T/kmsg"; }
 pid=$(api findings | jq -r '[.findings[] | select(.kind == "straggler")][0].evidence.pid')
