@@ -81,7 +81,7 @@ static const struct word reasons[REASON_END] = {
 	  .name = "kernels are not timed: that is the setting",
 	  .meaning = "NCCLINSP_KERNELS=never in the job's environment, or `kernels = never` in "
 		"ncclinspd.conf when the job began.",
-	  .action = "Start the job with another one: libnccl-profiler-insp(7)." },
+	  .action = "Start the job with another setting: libnccl-profiler-insp(7)." },
 	[REASON_ALLGATHERV] = {
 	  .name = "kernels are not timed any more: Broadcasts of several roots in one group",
 	  .meaning = "From 2.29.2 on NCCL makes one AllGatherV of them, or of Broadcasts beside "
@@ -137,12 +137,12 @@ static const struct word kernels[] = {
 	W("never", "No kernels are timed: the level does not include them, or level_reason says "
 	  "why."),
 	W("always", "All operations' kernels are timed."),
-	W("inside", "They are timed now: it is within a burst, or within the job's first seconds."),
+	W("inside", "They are timed now, in a burst or in the job's first seconds."),
 	W("outside", "They are timed in bursts, and none is on now."),
 	{ .name = "settling",
-	  .meaning = "They are not timed yet: bursts begin after 30 s of activity, when it has "
-		"shown how the process uses NCCL.",
-	  .action = "Wait. NCCLINSP_SETTLE makes the time another one: libnccl-profiler-insp(7)." },
+	  .meaning = "They are not timed yet: bursts begin after 30 s of activity, when it is "
+		"clear how the process uses NCCL.",
+	  .action = "Wait. NCCLINSP_SETTLE changes this time: libnccl-profiler-insp(7)." },
 };
 
 static const struct word samplings[] = {
@@ -221,8 +221,8 @@ static const struct word timings[] = {
 
 static const struct word arrivals[] = {
 	W("gpu_clock",
-	  "When each rank's kernel began, on the host's clock: the brackets do not reach each "
-	  "other, so the order is certain."),
+	  "When each rank's kernel began, on the host's clock; the uncertainties do not "
+	  "overlap, so the order is certain."),
 	W("initial_sync",
 	  "How long each rank waited for the others at the beginning, as symmetric kernels "
 	  "report it (NCCL 2.31's KernelPhase): no two clocks have to agree."),
@@ -235,9 +235,9 @@ static const struct word stamps[] = {
 	W("backwards", "It stops before it starts, or before its queue's last time."),
 	W("repeated", "NCCL reports another kernel at that time."),
 	W("overrun",
-	  "It is a later operation's time, or may be: the progress thread came more than 64 "
-	  "works late."),
-	W("drifted", "It is an earlier operation's time: that ended before this one was "
+	  "It is a later operation's time, or may be: the progress thread was more than 64 "
+	  "kernels behind."),
+	W("drifted", "It is an earlier operation's time: that one ended before this one was "
 		     "launched."),
 	W("distrusted",
 	  "It may be right, but its channel gave wrong times a while ago, or NCCL's counters may "

@@ -42,47 +42,47 @@ static const struct word words[] = {
 	{ KIND("slow_peer", "8d971b57eb1a4ccdba1123bcd059a879"),
 	  .meaning = "Transfers with one peer, on one channel or in one direction are slower "
 		     "than the others.",
-	  .evidence = "The time for a byte on the network against the other links of the "
-		      "communicator that this node sends over, at least 1.5 times theirs (twice, "
-		      "of two links) and 2 % of the time; of a single link, against those of other "
-		      "communicators of the job that have its name and size. All that a rank "
-		      "sends, all that one receives (SEND_SIDE, RECEIVE_SIDE), one channel "
-		      "(CHANNEL) or one link (LINK); where the links seen here do not tell these "
-		      "apart, it is called LINK and the text says what else it may be. As info: a "
-		      "peer on another node that has no room for what it is sent.",
+	  .evidence = "A byte takes at least 1.5 times as long on the network as on the other "
+		      "links of the communicator that this node sends over (twice as long, if "
+		      "there are two links), and that costs at least 2 % of the time. A single "
+		      "link is compared with those of other communicators of the job that have "
+		      "its name and size. The verdict is SEND_SIDE or RECEIVE_SIDE (everything "
+		      "that a rank sends or receives), CHANNEL or LINK. Where the links seen here "
+		      "do not tell these apart, it is LINK, and the text says what else it may "
+		      "be. As info: a peer on another node has no room for what it is sent.",
 	  .action = "Check that link: port counters, cable, the other node." },
 	{ KIND("proxy_starved", "868b787667d241938fb96d0a61abce83"),
-	  .meaning = "NCCL's network threads do not get a CPU when they need it.",
-	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the "
-		      "GPU's own stamps, before the thread that polls them and the network looked "
-		      "at them: one in twenty or more, in five absences or more, and 2 % of the "
-		      "time. Whether it waited for a CPU meanwhile or slept is told where the "
-		      "kernel counts it (schedstat in /proc), and so is the CPU limit of its "
-		      "cgroup if that was used up (cpu.stat; a container may hide it). As "
-		      "info: it waited for a CPU for a tenth of the time, and too few kernels are "
-		      "watched to tell what that costs. "
+	  .meaning = "NCCL's progress threads, which drive the network, do not run when they are "
+		     "needed.",
+	  .evidence = "A progress thread saw kernels 1 ms or more after they had begun by the "
+		      "GPU's own stamps: at least one kernel in twenty, at least five times, and "
+		      "for at least 2 % of the time. The text says whether the thread waited for "
+		      "a CPU or slept, where the kernel counts that (schedstat in /proc), and "
+		      "whether the CPU limit of its cgroup was used up (cpu.stat; a container may "
+		      "hide it). As info: the thread waited for a CPU for a tenth of the time, and "
+		      "too few kernels are timed to tell what that costs. "
 		      "Several processes of a job are one finding.",
 	  .action = "Check CPU pinning, cgroup limits and other processes on those cores. If the "
 		    "thread slept, find what stops it." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",
-	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, "
-		      "known from 24 of them on, learned over 200, in the daemon's state directory "
-		      "for later jobs of the same name, nodes and ranks, with what short jobs left "
-		      "added up. By cumulative sums, so that a false alarm comes once a "
-		      "week, of 5 % or more. It tells whether one kind of operation, all of a "
-		      "communicator or all on this node changed.",
-	  .action = "Compare with what changed at that time: driver, topology, neighbours, "
-		    "settings." },
+	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s. The "
+		      "baseline is known after 24 windows and learned over 200. The daemon keeps "
+		      "it in its state directory for later jobs of the same name, nodes and "
+		      "ranks, and adds up what short jobs leave. A slowdown of 5 % or more is "
+		      "found by cumulative sums, with about one false alarm a week. The text says "
+		      "whether one kind of operation, all of a communicator or all on this node "
+		      "changed.",
+	  .action = "See what changed at that time: driver, topology, other jobs, settings." },
 	{ KIND("slow_compute", "2f7be6a0c1d94b0db6c0f1a4f2e8d953"),
 	  .meaning = "All ranks of a communicator compute longer between NCCL's operations than "
 		     "they did. NCCL is not the cause.",
-	  .evidence = "The time of an iteration (lower quartile of 5 s) less the time inside "
-		      "NCCL's operations, the median over the ranks of this node, against what it "
-		      "was, as of regression; of 10 % or more, and of 2 % of an iteration of "
-		      "which it was 5 % at least.",
+	  .evidence = "The time of an iteration (lower quartile of 5 s) without the time inside "
+		      "NCCL's operations, the median over the ranks of this node, compared with "
+		      "its baseline as for regression. It grew by 10 % or more and by 2 % of an "
+		      "iteration or more, and was at least 5 % of the iteration.",
 	  .action = "See the GPUs' clocks (nvidia-smi -q -d PERFORMANCE), and what else changed: "
-		    "the model's own step, batches, input, neighbours." },
+		    "the model's step, batches, input, other jobs on the node." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
 	  .meaning = "Records of a process are lost. Its counts are too low by this share; some "
 		     "operations lack timings or look unfinished. Treat findings about it with "
@@ -91,7 +91,7 @@ static const struct word words[] = {
 	  .evidence = "The loss counters of the process, by cause, over the last 15 to 30 s: one "
 		      "record in a thousand and 100 at least, or a table of names or communicators "
 		      "that is full.",
-	  .action = "Give the daemon CPU time, lower the level (NCCLINSP_LEVEL), or make room in "
+	  .action = "Give the daemon CPU time, lower the level (ncclinsp level), or make room in "
 		    "shared memory: the text says which one, by the cause that lost the most." },
 	{ KIND("died", "5dd69bbbf8d74c628466bd33b37ab49f"),
 	  .meaning = "A process ended without a clean exit: a signal, the out-of-memory killer, a "
@@ -211,7 +211,7 @@ static const struct word words[] = {
 		     "did not report room, or that message was lost.",
 	  .evidence = "The sender's step is in SendPeerWait, the receiver's in RecvWait for that "
 		      "sender, and no GPU or network holds up either.",
-	  .action = "See whether the network threads of process PID run (top -H -p PID), and its "
+	  .action = "See whether the progress threads of process PID run (top -H -p PID), and its "
 		    "node's NIC: port counters, errors. Keep NCCL's debug log of both ranks." },
 	VERDICT(GPU_STUCK),
 	  .flight_recorder = "UNDECIDED",
@@ -254,8 +254,8 @@ static const struct word words[] = {
 	  .meaning = "All ranks fell silent within a second, and what was watched has ended: the "
 		     "job is not in NCCL, or recording was switched off from outside (NCCL's RAS "
 		     "can do that from 2.31 on).",
-	  .evidence = "As for OUTSIDE. After such a switch NCCL calls the plugin no more, so the "
-		      "two cases look the same.",
+	  .evidence = "As for OUTSIDE. After such a switch NCCL no longer calls the plugin, so "
+		      "the two cases look the same.",
 	  .action = "See whether the job goes on: its log, its GPUs. If it does, ncclras CONTROL "
 		    "PROFILER_MASK all brings the recording back; if it should and does not, "
 		    "py-spy dump the ranks." },
@@ -263,9 +263,9 @@ static const struct word words[] = {
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "This node alone does not show the cause.",
 	  .evidence = "All ranks of this node are in the operation; the others are on other nodes, "
-		      "and NCCL's RAS, where it answers, does not tell either. "
-		      "Or ranks have not come, and may be held up in their last call elsewhere, "
-		      "whose end is not watched.",
+		      "and NCCL's RAS, if it answers, does not show the cause either. Or ranks "
+		      "have not come, and may be held up in their last call on another "
+		      "communicator, whose end is not watched.",
 	  .action = "Ask all nodes of the job at once: ncclinsp -H HOSTS diagnose. Without ssh: "
 		    "ncclinsp report over a snapshot of each node." },
 	VERDICT(STEADY),
@@ -280,7 +280,7 @@ static const struct word words[] = {
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
 	  .evidence = "As for STEADY, but in less than a third of operations, and not in most "
-		      "seconds: also one long stop a minute, once chance does not explain it.",
+		      "seconds. One long stop a minute is enough, if chance does not explain it.",
 	  .action = "Look for what stops it: garbage collection, input, other processes, "
 		    "throttling." },
 	VERDICT(ELSEWHERE),
@@ -305,7 +305,8 @@ static const struct word words[] = {
 	  .meaning = "Everything that a rank sends is slower than what other ranks send.",
 	  .evidence = "Its links to all peers that this node sees are slow, and the links of "
 		      "other ranks to these peers are not.",
-	  .action = "Check that rank's NIC, its PCIe lanes, and the CPU of its proxy thread." },
+	  .action = "Check that rank's NIC, its PCIe lanes, and the CPU of its progress "
+		    "thread." },
 	VERDICT(RECEIVE_SIDE),
 	  .meaning = "Everything that is sent to a rank is slower than what other ranks receive.",
 	  .evidence = "The links to it from all senders that this node sees are slow, and their "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ncclinsp-probe with the real kernel: which process takes a network thread's CPU, which one ends a
+# ncclinsp-probe with the real kernel: which process takes a progress thread's CPU, which one ends a
 # process, and what TCP sends again is named; a probe that is absent, hangs or dies harms nothing.
 . "$(dirname "$0")/lib.sh"
 
@@ -59,7 +59,7 @@ cp "$(command -v perl)" "$T/nccl-hog"
 REAL_TIME=$(chrt -f 1 echo chrt -f 1 2>/dev/null)
 first -19 $REAL_TIME "$T/nccl-hog" -MTime::HiRes=time,sleep -e 'for (;;) { $end = time + .04; 1 while time < $end; sleep .12 }'
 first -10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn"
-check "it watches processes and their network threads" wait_until 30 probe_is '.processes == 2 and .threads >= 2'
+check "it watches processes and their progress threads" wait_until 30 probe_is '.processes == 2 and .threads >= 2'
 check "and tells of them" wait_until 20 probe_is '.events > 0 and .refused == 0'
 # On a busy machine others take a part as well.
 named() {
