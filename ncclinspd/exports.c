@@ -244,7 +244,7 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 		log_say(LOG_WARN, "other nodes are not asked for detail: no memory");
 	d->notify_timer = (struct loop_timer){ .fn = notify_on_timer, .arg = d };
 	if (d->config.on_finding[0] && notify_new(&d->notify, d->config.on_finding) < 0)
-		log_say(LOG_WARN, "nobody is told of findings: no memory");
+		log_say(LOG_WARN, "findings are not sent: no memory");
 }
 
 void exports_stop(struct daemon *d)

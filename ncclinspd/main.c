@@ -88,7 +88,7 @@ static void daemon_reload(struct daemon *d)
 
 	wrong[0] = '\0';
 	if (config_parse(&next, d->argc, d->argv, config_tell_wrong) != CONFIG_RUN) {
-		log_say(LOG_ERROR, "configuration stays as it was");
+		log_say(LOG_ERROR, "configuration refused, the one before stays in force");
 		d->reading.refused_ns = loop_clock_ns();
 		memcpy(d->reading.why, wrong, sizeof(wrong));
 		return;
@@ -234,7 +234,8 @@ static void around_start(struct daemon *d)
 	if (r == 0 && d->config.nics)
 		r = nics_new(&d->nics, NULL, 0);
 	if (r < 0)
-		log_say(LOG_WARN, "the machine is not watched error=\"%s\"", strerror(-r));
+		log_say(LOG_WARN, "gpus and network interfaces are not read error=\"%s\"",
+			strerror(-r));
 }
 
 static int diagnose_start(struct daemon *d, uint64_t now_ns)
@@ -390,7 +391,7 @@ static int server_start(struct daemon *d)
 	int r = manager_socket(d->config.socket);
 
 	if (r < 0 && r != -ENOENT) {
-		log_say(LOG_ERROR, "started with something that is not one listening unix socket");
+		log_say(LOG_ERROR, "socket activation must pass exactly one listening unix socket");
 		return r;
 	}
 	r = instance_open(&d->instance, d->config.socket, r);
@@ -424,7 +425,7 @@ static int daemon_start(struct daemon *d)
 	pool_use_fresh_pages();
 	r = writer_make_dir(d->config.state_dir, 0755);
 	if (r == -ETIMEDOUT) {
-		log_say(LOG_WARN, "state-dir does not answer, nothing is kept until it does "
+		log_say(LOG_WARN, "state-dir does not answer, nothing is written until it does "
 			"state-dir=%s", d->config.state_dir);
 		d->no_state = true;
 	} else if (r < 0) {

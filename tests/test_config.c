@@ -126,47 +126,57 @@ END_TEST
 static const struct {
 	const char *text, *told;
 } wrong[] = {
-	{ "stall-min = 5ms", "1: stall-min is a time from 100ms to 24h, as 10s, not \"5ms\"" },
+	{ "stall-min = 5ms",
+	  "1: stall-min must be a time from 100ms to 24h, such as 10s, not \"5ms\"" },
 	{ "\n\nstraggler-window = soon",
-	  "3: straggler-window is a time from 1s to 24h, as 60s, not \"soon\"" },
-	{ "log-level = loud", "1: log-level is err, warn, info or debug, not \"loud\"" },
-	{ "socket =", "1: socket is a path of at most 107 bytes, not \"\"" },
-	{ "stal-min = 5s", "1: there is no \"stal-min\"; is it stall-min?" },
-	{ "Log_Level = info", "1: there is no \"Log_Level\"; is it log-level?" },
+	  "3: straggler-window must be a time from 1s to 24h, such as 60s, not \"soon\"" },
+	{ "log-level = loud", "1: log-level must be err, warn, info or debug, not \"loud\"" },
+	{ "socket =", "1: socket must be a path of at most 107 bytes, not \"\"" },
+	{ "stal-min = 5s", "1: unknown setting \"stal-min\"; is it stall-min?" },
+	{ "Log_Level = info", "1: unknown setting \"Log_Level\"; is it log-level?" },
 	{ "otlp-endpoint = collector:4318",
-	  "1: otlp-endpoint is a URL as http://192.0.2.1:4318, or none, not \"collector:4318\"" },
+	  "1: otlp-endpoint must be a URL such as http://192.0.2.1:4318, or none, not "
+	  "\"collector:4318\"" },
 	{ "otlp-endpoint = https://",
-	  "1: otlp-endpoint is a URL as http://192.0.2.1:4318, or none, not \"https://\"" },
-	{ "otlp-signals = logs, traces", "1: otlp-signals is some of logs, traces and metrics, "
-	  "with commas between, not \"logs, traces\"" },
+	  "1: otlp-endpoint must be a URL such as http://192.0.2.1:4318, or none, not "
+	  "\"https://\"" },
+	{ "otlp-signals = logs, traces",
+	  "1: otlp-signals must be some of logs, traces and metrics, "
+	  "separated by commas, not \"logs, traces\"" },
 	{ "otlp-certificate = ca.pem",
-	  "1: otlp-certificate is a path that begins with /, or none, not \"ca.pem\"" },
-	{ "otlp-compression = zstd", "1: otlp-compression is gzip or none, not \"zstd\"" },
-	{ "raise-hosts = node1 node2", "1: raise-hosts is names as in node[1-64], slurm, or none, "
+	  "1: otlp-certificate must be a path that begins with /, or none, not \"ca.pem\"" },
+	{ "otlp-compression = zstd", "1: otlp-compression must be gzip or none, not \"zstd\"" },
+	{ "raise-hosts = node1 node2",
+	  "1: raise-hosts must be names such as node[1-64], slurm, or none, "
 	  "not \"node1 node2\"" },
-	{ "raise-hosts = -oProxyCommand=x", "1: raise-hosts is names as in node[1-64], slurm, or "
+	{ "raise-hosts = -oProxyCommand=x",
+	  "1: raise-hosts must be names such as node[1-64], slurm, or "
 	  "none, not \"-oProxyCommand=x\"" },
-	{ "raise-user = nobody-at-all", "1: raise-user is a user of this node, or none, not "
+	{ "raise-user = nobody-at-all", "1: raise-user must be a user of this node, or none, not "
 	  "\"nobody-at-all\"" },
-	{ "colour = red", "1: there is no \"colour\"; ncclinspd.conf(5) has what there is" },
+	{ "colour = red", "1: unknown setting \"colour\"; ncclinspd.conf(5) lists all" },
 	{ "foreground = yes", "1: foreground is for the command line only" },
-	{ "help", "1: a line is NAME = VALUE, not \"help\"" },
-	{ "= 5", "1: a line is NAME = VALUE, not \"= 5\"" },
-	{ "log-level = err\nlog-level = info", "2: log-level was set on line 1 already" },
-	{ "stall-min = 0x10", "1: stall-min is a time from 100ms to 24h, as 10s, not \"0x10\"" },
-	{ "stall-min = 1e3", "1: stall-min is a time from 100ms to 24h, as 10s, not \"1e3\"" },
-	{ "stall-min = 25h", "1: stall-min is a time from 100ms to 24h, as 10s, not \"25h\"" },
+	{ "help", "1: a line must be NAME = VALUE, not \"help\"" },
+	{ "= 5", "1: a line must be NAME = VALUE, not \"= 5\"" },
+	{ "log-level = err\nlog-level = info", "2: log-level was already set on line 1" },
+	{ "stall-min = 0x10",
+	  "1: stall-min must be a time from 100ms to 24h, such as 10s, not \"0x10\"" },
+	{ "stall-min = 1e3",
+	  "1: stall-min must be a time from 100ms to 24h, such as 10s, not \"1e3\"" },
+	{ "stall-min = 25h",
+	  "1: stall-min must be a time from 100ms to 24h, such as 10s, not \"25h\"" },
 	{ "snapshot-interval = 99999999",
-	  "1: snapshot-interval is a time from 1s to 24h, as 60s, or 0, not \"99999999\"" },
-	{ "state-dir = here", "1: state-dir is a path that begins with /, not \"here\"" },
+	  "1: snapshot-interval must be a time from 1s to 24h, such as 60s, or 0, not "
+	  "\"99999999\"" },
+	{ "state-dir = here", "1: state-dir must be a path that begins with /, not \"here\"" },
 	{ "shm-dir = \"/dev/shm\"",
-	  "1: shm-dir is a path that begins with /, not \"\"/dev/shm\"\"" },
+	  "1: shm-dir must be a path that begins with /, not \"\"/dev/shm\"\"" },
 	{ "state-dir = /x # here",
-	  "1: a comment has a line of its own, and does not follow \"/x\"" },
-	{ "control = /a\x1b[2J", "1: control is a path, not \"/a\x1b[2J\"" },
+	  "1: a comment must have its own line, and cannot follow \"/x\"" },
+	{ "control = /a\x1b[2J", "1: control must be a path, not \"/a\x1b[2J\"" },
 	{ "socket = /an/endless/path/an/endless/path/an/endless/path/an/endless/path/"
 	  "an/endless/path/an/endless/path/12345678901",
-	  "1: socket is a path of at most 107 bytes, not "
+	  "1: socket must be a path of at most 107 bytes, not "
 	  "\"/an/endless/path/an/endless/path/an/endless/path/an/endless/path/"
 	  "an/endless/path/an/endless/path/12345678901\"" },
 };
@@ -187,11 +197,12 @@ static const struct {
 	const char *text, *told;
 } senseless[] = {
 	{ "control = /run/x/s\nsocket = /run/x/s",
-	  "socket and control are both \"/run/x/s\": each needs a place of its own" },
+	  "socket and control are both \"/run/x/s\": each needs its own path" },
 	{ "state-dir = /dev/shm", "shm-dir and state-dir are both \"/dev/shm\"" },
 	{ "metrics-textfile = /x/y\ncontrol = /x/y", "control and metrics-textfile are both" },
-	{ "metrics-textfile = /var/lib/node_exporter/", "metrics-textfile is a file, not the" },
-	{ "control = /run/x/", "control is a file, not the" },
+	{ "metrics-textfile = /var/lib/node_exporter/",
+	  "metrics-textfile must be a file, not the" },
+	{ "control = /run/x/", "control must be a file, not the" },
 };
 
 START_TEST(what_makes_no_sense_together_is_refused)
@@ -235,7 +246,7 @@ START_TEST(check_asks_what_the_start_asks)
 	told[0] = '\0';
 	unsetenv("XDG_RUNTIME_DIR");
 	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(told, "where to listen?"));
+	ck_assert_ptr_nonnull(strstr(told, "no path for the socket"));
 }
 END_TEST
 

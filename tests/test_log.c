@@ -36,8 +36,8 @@ static const char *look(void)
 
 START_TEST(line_says_who_and_how_bad)
 {
-	log_say(LOG_WARN, "segment left alone file=%s", "x");
-	ck_assert_str_eq(look(), "ncclinspd: warn: segment left alone file=x\n");
+	log_say(LOG_WARN, "segment skipped file=%s", "x");
+	ck_assert_str_eq(look(), "ncclinspd: warn: segment skipped file=x\n");
 }
 END_TEST
 

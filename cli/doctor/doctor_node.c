@@ -302,13 +302,14 @@ static void say_source(struct doctor *doctor, const json_t *source)
 {
 	bool wanted = !strcmp(member_text(source, "source", ""), "gpu") && !access(PROC_GPUS, F_OK);
 	bool absent = !strcmp(member_text(source, "state", ""), "absent");
+	const char *state = member_text(source, "state", "-");
 	const char *why = member_text(source, "why", "");
 
 	doctor_say(doctor, "machine", absent && wanted ? DOCTOR_WARNING : DOCTOR_OK,
 		   absent && wanted ?
 		   "until then no finding names a throttled GPU (GPU SENSORS in ncclinspd(8))" :
-		   NULL, "%s %s%s", member_text(source, "source", "-"),
-		   *why ? "absent: " : "present", why);
+		   NULL, "%s %s%s%s", member_text(source, "source", "-"), state, *why ? ": " : "",
+		   why);
 }
 
 void doctor_machine(struct doctor *doctor)

@@ -268,7 +268,7 @@ static void library_tell(struct sensors *s, uint64_t now_ns, struct sensors_sour
 		phrase_add(&why, "%s", s->why);
 	} else if (!s->ntold) {
 		out->state = SENSORS_UNUSED;
-		phrase_add(&why, "no process has told of a GPU");
+		phrase_add(&why, "no process has reported a GPU");
 	} else {
 		out->state = SENSORS_PRESENT;
 	}

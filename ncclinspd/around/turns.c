@@ -139,7 +139,8 @@ void turns_stop(struct turns *t)
 	finished = turns_have_finished(t);
 	pthread_mutex_unlock(&t->lock);
 	if (!finished) {
-		log_say(LOG_WARN, "does not answer, its thread is left what=\"%s\"", name);
+		log_say(LOG_WARN, "source does not answer, its thread is abandoned what=\"%s\"",
+			name);
 		pthread_detach(thread);
 		return;
 	}

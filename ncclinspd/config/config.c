@@ -61,9 +61,10 @@ static void config_print_help(const struct config *c)
 		printf("  %-3s --%-24s  %s", row->letter ? letter : "", text, row->help);
 		printf(row->fallback ? " (%s)\n" : "\n", row->fallback);
 	}
-	printf("\nHere: --config %s\n      --socket %s\n      --shm-dir %s\n"
-	       "      --state-dir %s\n      --control %s\n", c->file, c->socket, c->shm_dir,
-	       c->state_dir, c->control);
+	printf("\nNow in force: --config %s\n              --socket %s\n"
+	       "              --shm-dir %s\n              --state-dir %s\n"
+	       "              --control %s\n", c->file, c->socket, c->shm_dir, c->state_dir,
+	       c->control);
 }
 
 static void config_print(void)
@@ -74,8 +75,8 @@ static void config_print(void)
 	rows = config_rows(&n);
 	puts("# How ncclinspd works on this node; ncclinspd.conf(5) explains it.\n"
 	     "#\n"
-	     "# NAME = VALUE, one a line; a line that begins with # is a comment.  What is\n"
-	     "# commented out is the default.  After a change:\n"
+	     "# One NAME = VALUE on each line; a line that begins with # is a comment.\n"
+	     "# The values in comments are the defaults.  After a change:\n"
 	     "#     ncclinspd --check-config && systemctl reload ncclinspd");
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].fallback)
@@ -95,7 +96,7 @@ static int config_answer(const struct config *c)
 	else if (c->file_read)
 		printf("%s: good\n", c->file);
 	else
-		printf("%s: not there, which is good too\n",
+		printf("%s: no such file: the defaults are in force\n",
 		       c->file[0] ? c->file : CONFIG_NODE_FILE);
 	return CONFIG_DONE;
 }
@@ -236,11 +237,10 @@ static void row_tell_unknown(const struct config_parser *r, unsigned line, const
 	const char *file = r->config->file, *meant = row_similar(name);
 
 	if (meant)
-		config_tell(r->tell, "%s:%u: there is no \"%s\"; is it %s?", file, line, name,
+		config_tell(r->tell, "%s:%u: unknown setting \"%s\"; is it %s?", file, line, name,
 			    meant);
 	else
-		config_tell(r->tell,
-			    "%s:%u: there is no \"%s\"; ncclinspd.conf(5) has what there is",
+		config_tell(r->tell, "%s:%u: unknown setting \"%s\"; ncclinspd.conf(5) lists all",
 			    file, line, name);
 }
 
@@ -259,10 +259,10 @@ static bool row_place_is_clear(const struct config_parser *r, unsigned line,
 	if (!row_is_place(row) || !*value || is_default)
 		return true;
 	if (*value != '/')
-		config_tell(r->tell, "%s:%u: %s is a path that begins with /, not \"%s\"", file,
-			    line, row->name, value);
+		config_tell(r->tell, "%s:%u: %s must be a path that begins with /, not \"%s\"",
+			    file, line, row->name, value);
 	else if (comment)
-		config_tell(r->tell, "%s:%u: a comment has a line of its own, and does not follow "
+		config_tell(r->tell, "%s:%u: a comment must have its own line, and cannot follow "
 			    "\"%.*s\"", file, line, (int)(comment - value), value);
 	return *value == '/' && !comment;
 }
@@ -275,19 +275,20 @@ static bool reading_take_line(struct config_parser *r, unsigned line, const char
 	const char *file = r->config->file;
 
 	if (!value)
-		config_tell(r->tell, "%s:%u: a line is NAME = VALUE, not \"%s\"", file, line, name);
+		config_tell(r->tell, "%s:%u: a line must be NAME = VALUE, not \"%s\"", file, line,
+			    name);
 	else if (!row)
 		row_tell_unknown(r, line, name);
 	else if (!row->fallback)
 		config_tell(r->tell, "%s:%u: %s is for the command line only", file, line, name);
 	else if (r->set_on[at])
-		config_tell(r->tell, "%s:%u: %s was set on line %u already", file, line, name,
+		config_tell(r->tell, "%s:%u: %s was already set on line %u", file, line, name,
 			    r->set_on[at]);
 	else if (!row_place_is_clear(r, line, row, value))
 		return false;
 	else if (row->set(r->config, value) < 0)
-		config_tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants,
-			    value);
+		config_tell(r->tell, "%s:%u: %s must be %s, not \"%s\"", file, line, name,
+			    row->wants, value);
 	else {
 		r->set_on[at] = line;
 		r->config->origin[at] = (struct config_origin){
@@ -386,13 +387,14 @@ static int config_take_arguments(struct config *c, int argc, char **argv, config
 			return -EINVAL;
 		}
 		if (row->set(c, optarg) < 0) {
-			config_tell(fn, "--%s is %s, not \"%s\"", row->name, row->wants, optarg);
+			config_tell(fn, "--%s must be %s, not \"%s\"", row->name, row->wants,
+				    optarg);
 			return -EINVAL;
 		}
 		c->origin[row - rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
 	}
 	if (optind < argc) {
-		config_tell(fn, "takes no arguments: %s", argv[optind]);
+		config_tell(fn, "unexpected argument \"%s\"; try: ncclinspd --help", argv[optind]);
 		return -EINVAL;
 	}
 	return 0;
@@ -424,12 +426,12 @@ static unsigned place_check(const struct config *c, const struct config_row *row
 
 	for (size_t k = 0; *path && k < i; k++)
 		if (!strcmp(row_place(c, &rows[k]), path)) {
-			config_tell(fn, "%s and %s are both \"%s\": each needs a place of its own",
+			config_tell(fn, "%s and %s are both \"%s\": each needs its own path",
 				    rows[k].name, rows[i].name, path);
 			wrong++;
 		}
 	if (*path && rows[i].kind != CONFIG_DIR && path[strlen(path) - 1] == '/') {
-		config_tell(fn, "%s is a file, not the directory \"%s\"", rows[i].name, path);
+		config_tell(fn, "%s must be a file, not the directory \"%s\"", rows[i].name, path);
 		wrong++;
 	} else if (*path && c->question == CONFIG_CHECK && path_is_taken(&rows[i], path)) {
 		config_tell(fn, "%s cannot be \"%s\": something else is there", rows[i].name, path);
@@ -448,12 +450,12 @@ static int config_check(const struct config *c, config_tell_fn *fn)
 	for (size_t i = 0; i < n; i++)
 		wrong += place_check(c, rows, i, fn);
 	if (!c->socket[0]) {
-		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket, or set "
-		   "NCCLINSP_SOCKET, for ncclinsp as well");
+		fn("no path for the socket, because XDG_RUNTIME_DIR is not set: use --socket, or "
+		   "set NCCLINSP_SOCKET, for ncclinsp as well");
 		wrong++;
 	}
 	if (!c->state_dir[0]) {
-		fn("where to keep state?  HOME is not set: use --state-dir");
+		fn("no path for the state directory, because HOME is not set: use --state-dir");
 		wrong++;
 	}
 	return wrong ? -EINVAL : 0;

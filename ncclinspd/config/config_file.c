@@ -62,7 +62,7 @@ const char *config_file_error(int r)
 	if (r == -EFBIG)
 		return "larger than 64 KiB";
 	if (r == -EBADMSG)
-		return "not a text";
+		return "not a text file";
 	return r == -EMEDIUMTYPE ? "not a file" : strerror(-r);
 }
 

@@ -232,7 +232,7 @@ static void file_unlist(struct discover *d, struct file *f, enum file_state stat
 /* A segment that was caught lying: its process is not ours to judge. */
 static void file_drop(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
+	log_limited(&d->rate, now_ns, LOG_WARN, "segment refused, it is damaged or forged file=%s",
 		    f->name);
 	file_unlist(d, f, FILE_IGNORED);
 	f->held = false;
@@ -255,7 +255,7 @@ static void file_ignore(struct discover *d, struct file *f, enum log_level level
 		f->foreign = f->seg->foreign;
 	file_leave(f, FILE_IGNORED);
 	d->refused++;
-	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
+	log_limited(&d->rate, now_ns, level, "segment skipped file=%s reason=\"%s\"",
 		    f->name, why);
 }
 
@@ -309,7 +309,8 @@ static void file_let_go(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	enum life life = life_of(f->seg);
 
-	log_limited(&d->rate, now_ns, LOG_WARN, "no room, read no more pid=%d uid=%u file=%s",
+	log_limited(&d->rate, now_ns, LOG_WARN,
+		    "too many processes, one is not read any more pid=%d uid=%u file=%s",
 		    (int)f->seg->process.pid, (unsigned)f->uid, f->name);
 	if (life == LIFE_ALIVE)
 		file_unlist(d, f, FILE_WAITING);
@@ -365,8 +366,8 @@ static bool file_is_old_story(const struct discover *d, const struct file *f)
 
 static void file_wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
-		    d->config.max_segments, f->name);
+	log_limited(&d->rate, now_ns, LOG_WARN,
+		    "too many processes, one is not read limit=%u file=%s", d->config.max_segments, f->name);
 	d->refused += f->state != FILE_WAITING;
 	file_leave(f, FILE_WAITING);
 }
@@ -475,7 +476,7 @@ static struct file *file_meet(struct discover *d, struct shmdir *dir, const char
 				   accounts_of(d->config.accounts, st->st_uid));
 
 	if (!f) {
-		log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many files, one is skipped uid=%u",
 			    (unsigned)st->st_uid);
 		return NULL;
 	}
@@ -639,7 +640,7 @@ static void discover_look_for_containers(struct discover *d)
 	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, dir_on_gone, d);
 
 	if (r < 0)
-		log_say(LOG_WARN, "containers are not looked for error=\"%s\"", strerror(-r));
+		log_say(LOG_WARN, "containers are not watched error=\"%s\"", strerror(-r));
 }
 
 static void discover_freep(struct discover **d)

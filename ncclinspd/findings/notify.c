@@ -61,7 +61,7 @@ static void notify_drop_first(struct notify *n)
 static void notify_fail(struct notify *n, int error)
 {
 	if (n->stats.error != error)
-		log_say(LOG_WARN, "nobody is told of findings on-finding=%s error=\"%s\"",
+		log_say(LOG_WARN, "findings are not sent on-finding=%s error=\"%s\"",
 			n->addr.sun_path, strerror(-error));
 	n->stats.error = error;
 	n->stats.dropped++;

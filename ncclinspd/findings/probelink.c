@@ -319,8 +319,8 @@ static void link_on_readable(void *arg, uint64_t now_ns)
 		if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (bytes <= 0 || (size_t)bytes % sizeof(e[0]) || (size_t)bytes == sizeof(e)) {
-			link_close(l, bytes < 0 ? strerror(errno) : bytes ? "it sent nonsense" :
-									    "it went away");
+			link_close(l, bytes < 0 ? strerror(errno) : bytes ? "it sent bad data" :
+									    "it has ended");
 			return;
 		}
 		for (size_t k = 0; k < (size_t)bytes / sizeof(e[0]); k++)

@@ -422,7 +422,7 @@ static bool thread_stop(struct writer *w)
 	pthread_cond_signal(&w->given);
 	finished = writer_wait_for(w, &w->finished, thread_hangs(w) ? 0 : CLOSE_NS);
 	if (!finished && w->n)
-		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
+		log_say(LOG_WARN, "directory does not answer, files dropped files=%u dir=%s", w->n,
 			w->store.path);
 	w->left = !finished;
 	pthread_mutex_unlock(&w->lock);

@@ -138,7 +138,8 @@ static void raise_tell(const struct raise *r, char *said)
 			r->now);
 	for (; line && told < LINES_TOLD; line = strtok_r(NULL, "\n", &rest), told++) {
 		utf8_clean(line, strlen(line));
-		log_say(LOG_WARN, "another node is not raised comm=%s error=\"%s\"", r->comm, line);
+		log_say(LOG_WARN, "another node does not time every operation comm=%s error=\"%s\"",
+			r->comm, line);
 	}
 }
 
@@ -172,7 +173,7 @@ static void *raise_work(void *arg)
 	}
 	close(said[0]);
 	if (error)
-		log_say(LOG_WARN, "ncclinsp cannot be run, no other node is raised error=\"%s\"",
+		log_say(LOG_WARN, "ncclinsp cannot be run, other nodes are not asked error=\"%s\"",
 			strerror(-error));
 	else if (!whole)
 		raise_tell(r, text);

@@ -167,8 +167,8 @@ static void cost_tell_step(const struct steer *st, const struct process *p, doub
 	const struct thrift *t = levels_thrift(st->levels, p);
 
 	if (t->raised_ns)
-		log_say(LOG_INFO, "level back pid=%d callbacks are below half of their "
-			"budget=%.3g%%", (int)p->pid, budget * 100);
+		log_say(LOG_INFO, "level restored, callbacks cost less than half of their budget "
+			"pid=%d budget=%.3g%%", (int)p->pid, budget * 100);
 	else
 		log_say(LOG_WARN, "level lowered pid=%d to=%s callbacks=%.3g%% budget=%.3g%%",
 			(int)p->pid, t->cap == NCI_LEVEL_OPS ? "ops" : "kernel", t->cost * 100,
@@ -364,9 +364,9 @@ uint32_t steer_detail(struct steer *st, const struct wish *whom, struct process 
 		if (list[i]->state == PROCESS_LIVE && wish_covers(whom, list[i]))
 			raised += levels_detail(st->levels, list[i], whom->until_ns, now_ns);
 	if (raised)
-		log_say(LOG_INFO, "every operation is timed for a while, as another node asks "
-			"processes=%u comm=0x%016llx uid=%u", raised, (unsigned long long)whom->id,
-			whom->uid);
+		log_say(LOG_INFO, "every operation is timed for up to 10 s, another node asked for "
+			"it processes=%u comm=0x%016llx uid=%u", raised,
+			(unsigned long long)whom->id, whom->uid);
 	return raised;
 }
 

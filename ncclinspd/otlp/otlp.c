@@ -191,7 +191,7 @@ static void queue_tell(struct otlp *o, int signal, const struct otlp_answer *ans
 	if (bad && (!q->told_ns || now_ns - q->told_ns > REMIND_NS)) {
 		q->told_ns = now_ns;
 		log_say(LOG_WARN, "otlp: %s not %s otlp-endpoint=%s error=\"%s\"", names[signal],
-			answer->outcome == OTLP_AGAIN ? "sent, and tried again" : "taken",
+			answer->outcome == OTLP_AGAIN ? "sent, will be tried again" : "accepted",
 			o->config.endpoint, answer->why);
 	} else if (!bad && q->told_ns) {
 		q->told_ns = 0;
@@ -333,7 +333,7 @@ static void otlp_tell_left(struct otlp *o)
 	}
 	pthread_mutex_unlock(&o->lock);
 	if (left)
-		log_say(LOG_WARN, "otlp: given up at the end items=%" PRIu64 " otlp-endpoint=%s",
+		log_say(LOG_WARN, "otlp: dropped at the end items=%" PRIu64 " otlp-endpoint=%s",
 			left, o->config.endpoint);
 }
 

@@ -11,7 +11,7 @@
 #define BODY_LINE_BYTES	4096	/* one line between chunks; all lines behind the last */
 
 static const struct http_refusal malformed = {
-	400, "bad_request", "this is no HTTP request",
+	400, "bad_request", "this is not an HTTP request",
 };
 
 static int refusal_set(struct http_refusal *why, unsigned status, const char *code,
@@ -112,7 +112,7 @@ static int request_read_version(struct http_request *r, char *line, struct http_
 	    !char_is_digit(version[6]) || version[7] != '.' || !char_is_digit(version[8]))
 		return refusal_set_malformed(why);
 	if (version[6] != '1')
-		return refusal_set(why, 505, "version", "HTTP/1.1 and HTTP/1.0 are spoken here");
+		return refusal_set(why, 505, "version", "only HTTP/1.0 and HTTP/1.1 are supported");
 	r->is_1_0 = version[8] == '0';
 	*version = '\0';
 	return 0;
@@ -148,7 +148,8 @@ static int request_read_length(struct http_request *r, const char *value, struct
 	for (; char_is_digit(*at) && bytes < UINT64_MAX / 16; at++)
 		bytes = bytes * 10 + (uint64_t)(*at - '0');
 	if (*at || at == value || (r->has_length && r->body_bytes != bytes))
-		return refusal_set(why, 400, "bad_request", "Content-Length is one whole number");
+		return refusal_set(why, 400, "bad_request",
+				   "Content-Length must be a whole number");
 	r->has_length = true;
 	r->body_bytes = bytes;
 	return 0;
@@ -158,7 +159,7 @@ static int request_read_coding(struct http_request *r, const char *value, struct
 {
 	if (strcasecmp(value, "chunked"))
 		return refusal_set(why, 400, "bad_request",
-				   "a body is sent as it is, or in chunks");
+				   "the only Transfer-Encoding supported is chunked");
 	r->chunked = true;
 	return 0;
 }
@@ -275,7 +276,7 @@ static int request_read_lines(char *text, char *end, struct http_request *r,
 			return -1;
 	if (r->chunked && r->has_length)
 		return refusal_set(why, 400, "bad_request",
-				   "a body has a length or comes in chunks");
+				   "a body has Content-Length or Transfer-Encoding, not both");
 	r->closes |= r->is_1_0;
 	return 0;
 }
@@ -294,7 +295,7 @@ ssize_t http_read_head(char *text, size_t bytes, struct http_request *r,
 	end = request_find_end(first, bytes - empty);
 	if (line > HTTP_LINE_BYTES)	/* there may be no end of it yet */
 		return refusal_set(why, 414, "uri_too_long",
-				   "the request's line is longer than 4096 bytes");
+				   "the request line is longer than 4096 bytes");
 	if (!end && bytes >= HTTP_HEAD_BYTES)
 		return refusal_set(why, 431, "head_too_large",
 				   "the request's header fields are longer than 32768 bytes");
@@ -372,7 +373,7 @@ ssize_t http_body_take(struct http_body *b, char *text, size_t bytes, size_t *ca
 		if (b->at != HTTP_BODY_PLAIN && b->at != HTTP_BODY_CHUNK) {
 			if (value_take_between(b, text[taken++]) < 0)
 				return refusal_set(why, 400, "bad_request",
-						   "the body's chunks cannot be told apart");
+						   "the body's chunks are malformed");
 			continue;
 		}
 		memmove(text + *carried, text + taken, part);

@@ -131,7 +131,8 @@ int serve_read_body(struct request *r, serve_member_fn *take, void *arg)
 	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
 			       : NULL;
 	int error = json_is_object(body) ? 0
-					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
+					 : serve_refuse(r, -EINVAL,
+							"the body must be one JSON object");
 	const char *key;
 	json_t *value;
 
@@ -239,7 +240,7 @@ enum client_phase serve_request(struct serve_client *c)
 
 	serve_meanwhile(c->serve);
 	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
-		answer_refuse(a, 404, "not_found", "there is nothing at '%.128s'", asked->path);
+		answer_refuse(a, 404, "not_found", "unknown path '%.128s'", asked->path);
 	else if (!route_takes(route, asked->method))
 		route_refuse_method(a, route, asked->method);
 	else if (!route_read_query(&r, asked->query, route, why))

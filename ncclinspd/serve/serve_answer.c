@@ -77,17 +77,17 @@ static const struct {
 } failures[] = {
 	{ -EPERM, 403, "forbidden",
 	  "only root, the daemon's user and members of its group may do that" },
-	{ -ENOSYS, 404, "not_found", "there is no place for it" },
+	{ -ENOSYS, 404, "not_found", "this daemon has no file or directory for it" },
 	{ -ENOENT, 404, "not_found", "there is none of that name" },
 	{ -EBUSY, 503, "busy",
-	  "several are being written already: try again in a second" },
+	  "several files are being written already: try again in a second" },
 	{ -EAGAIN, 503, "busy",
-	  "its disk is busy, or does not answer: try again in a second" },
-	{ -EINVAL, 400, "bad_request", "the body makes no sense" },
+	  "the disk is busy, or does not answer: try again in a second" },
+	{ -EINVAL, 400, "bad_request", "the body is not understood" },
 	{ -ESRCH, 404, "not_found", "there is no such process" },
 	{ -ENOSPC, 429, "too_many", "there are too many already" },
 	{ -EIO, 503, "unwritable", "the control file cannot be written" },
-	{ -E2BIG, 500, "too_large", "there is too much to be written" },
+	{ -E2BIG, 500, "too_large", "there is too much to write" },
 };
 
 void answer_failure(struct answer *a, int error, const char *why)

@@ -215,12 +215,12 @@ static int gathered_read_lines(struct request *r, const json_t *value, struct ga
 	json_t *line;
 
 	if (!json_is_array(value) || json_array_size(value) > FINDING_GATHERED)
-		return serve_refuse(r, -EINVAL, "gathered is a list of up to %d lines",
+		return serve_refuse(r, -EINVAL, "gathered must be a list of up to %d lines",
 				    FINDING_GATHERED);
 	json_array_foreach((json_t *)value, i, line) {
 		if (!json_string_length(line) || json_string_length(line) >= FINDING_LINE)
-			return serve_refuse(r, -EINVAL, "a line is a text of 1 to %d bytes",
-					    FINDING_LINE - 1);
+			return serve_refuse(r, -EINVAL, "each line of gathered must be a string of "
+					    "1 to %d bytes", FINDING_LINE - 1);
 		strcpy(g->lines[n++], json_string_value(line));
 	}
 	g->given = true;
@@ -235,9 +235,10 @@ static int gathered_read_member(struct request *r, const char *key, const json_t
 	if (!strcmp(key, "gathered"))
 		return gathered_read_lines(r, value, g);
 	if (strcmp(key, "id"))
-		return serve_refuse(r, -EINVAL, "there is no '%.64s'; allowed: id, gathered", key);
+		return serve_refuse(r, -EINVAL, "unknown member '%.64s'; allowed: id, gathered",
+				    key);
 	if (!json_is_integer(value) || json_integer_value(value) < 1)
-		return serve_refuse(r, -EINVAL, "id is the number of a finding");
+		return serve_refuse(r, -EINVAL, "id must be the number of a finding");
 	g->id = (uint64_t)json_integer_value(value);
 	return 0;
 }
@@ -252,13 +253,13 @@ int serve_put_gathered(struct request *r, struct json *j)
 		return -EPERM;
 	error = serve_read_body(r, gathered_read_member, &g);
 	if (!error && !(g.id && g.given))
-		error = serve_refuse(r, -EINVAL, "id and gathered are wanted");
+		error = serve_refuse(r, -EINVAL, "id and gathered are required");
 	if (error)
 		return error;
 	f = diagnose_gather(r->serve->source.diagnose, g.id, g.lines, r->serve->now_ns);
 	if (!f)
-		return serve_refuse(r, -ENOENT, "there is no finding %llu, or it is over for long",
-				    (unsigned long long)g.id);
+		return serve_refuse(r, -ENOENT, "there is no finding %llu, or it ended over an "
+				    "hour ago", (unsigned long long)g.id);
 	rows_put(&r->serve->writer, j, finding_fields, f);
 	return 0;
 }

@@ -40,8 +40,8 @@ static int asked_read_level(struct request *r, const json_t *value, struct level
 			asked->wish.level = i;
 			return 0;
 		}
-	return serve_refuse(r, -EINVAL, "level is off, ops, kernel, net, trace, detail or "
-			    "default");
+	return serve_refuse(r, -EINVAL, "level must be off, ops, kernel, net, trace, detail "
+			    "or default");
 }
 
 static int asked_read_sample(struct request *r, const json_t *value, struct level_asked *asked)
@@ -53,7 +53,7 @@ static int asked_read_sample(struct request *r, const json_t *value, struct leve
 	else if (text && !strcmp(text, "budget"))
 		asked->wish.sample = NCI_SAMPLE_BUDGET;
 	else
-		return serve_refuse(r, -EINVAL, "sample is all or budget");
+		return serve_refuse(r, -EINVAL, "sample must be all or budget");
 	return 0;
 }
 
@@ -62,8 +62,8 @@ static int asked_read_duration(struct request *r, const json_t *value, struct le
 	double seconds = json_number_value(value);
 
 	if (!json_is_number(value) || !(seconds >= SHORTEST_S && seconds <= LONGEST_S))
-		return serve_refuse(r, -EINVAL, "for_s is a number of seconds from %g to %.0f",
-			      SHORTEST_S, LONGEST_S);
+		return serve_refuse(r, -EINVAL, "for_s must be a number of seconds from %g to %.0f",
+				    SHORTEST_S, LONGEST_S);
 	asked->wish.until_ns = r->serve->now_ns + (uint64_t)(seconds * 1e9);
 	return 0;
 }
@@ -85,7 +85,7 @@ static int level_read_member(struct request *r, const char *key, const json_t *v
 		if (!strcmp(members[i].key, key))
 			return json_is_null(value) ? 0 : members[i].read(r, value, asked);
 	return serve_refuse(r, -EINVAL,
-			    "there is no '%.64s'; allowed: pid, job, comm_id, level, sample, "
+			    "unknown member '%.64s'; allowed: pid, job, comm_id, level, sample, "
 			    "for_s, dry_run",
 			    key);
 }
@@ -96,9 +96,10 @@ static int asked_check_whole(struct request *r, const struct level_asked *asked)
 
 	if (asked->back && (asked->wish.sample != WISH_KEEP || asked->wish.until_ns))
 		return serve_refuse(r, -EINVAL,
-			      "default takes back what was wanted: no sample, no for_s");
+				    "level default removes what was set: it takes no sample and no "
+				    "for_s");
 	if (!asked->back && !wants)
-		return serve_refuse(r, -EINVAL, "a level, a sample or both are wanted");
+		return serve_refuse(r, -EINVAL, "level or sample is required");
 	return 0;
 }
 
@@ -108,10 +109,10 @@ static int asked_check_detail(struct request *r, struct level_asked *asked)
 	uint64_t most_ns = r->serve->now_ns + LEVELS_DETAIL_NS;
 
 	if (asked->wish.kind != WISH_COMM || asked->wish.sample != NCI_SAMPLE_ALL)
-		return serve_refuse(r, -EINVAL, "detail is about a comm_id, and all of its "
-				    "operations");
+		return serve_refuse(r, -EINVAL, "level detail needs a comm_id, and no sample "
+				    "other than all");
 	if (r->serve->source.config && !r->serve->source.config->auto_detail)
-		return serve_refuse(r, -EPERM, "auto-detail is no on this node");
+		return serve_refuse(r, -EPERM, "auto-detail is switched off on this node");
 	if (!asked->wish.until_ns || asked->wish.until_ns > most_ns)
 		asked->wish.until_ns = most_ns;
 	asked->wish.everybody |= r->viewer.raises;
@@ -137,7 +138,7 @@ static int level_tell_jobs(struct request *r)
 
 	if (s->source.steered(s->source.arg, s->now_ns) == 0)
 		return 0;
-	return serve_refuse(r, -EIO, "jobs cannot be told: %s: %s",
+	return serve_refuse(r, -EIO, "jobs cannot be reached: %s: %s",
 			    steer_control(s->source.steer)->path,
 			    control_error_text(steer_control(s->source.steer)));
 }
@@ -151,7 +152,7 @@ static int level_take_and_tell(struct request *r, const struct level_asked *aske
 
 	if (error == -ENOSPC)
 		return serve_refuse(r, error,
-			      "there are too many levels to be kept: take some back first");
+			      "too many levels are set: remove some first (level default)");
 	error = level_tell_jobs(r);
 	if (!error)
 		return 0;

@@ -24,11 +24,11 @@ static int phase_read_member(struct request *r, const char *key, const json_t *v
 
 	if (strcmp(key, "phase"))
 		return serve_refuse(r, -EINVAL,
-				    "there is no '%.64s'; allowed: pid, job, comm_id, phase, "
+				    "unknown member '%.64s'; allowed: pid, job, comm_id, phase, "
 				    "dry_run", key);
 	if (!json_is_null(value) && !(text && phase_is_sound(text)))
 		return serve_refuse(r, -EINVAL,
-				    "phase is a name of up to %d letters, digits and ._:/+-, not "
+				    "phase must be up to %d letters, digits and ._:/+-, not "
 				    "'-' alone, or null for none", PHASE_BYTES - 1);
 	asked->given = true;
 	if (text)
@@ -44,7 +44,7 @@ static int phase_keep_name(struct request *r, const char *text, name_t *name)
 	*name = names_intern(source->names, accounts_of(source->accounts, r->viewer.uid), text,
 			     strlen(text));
 	return !*name || !strcmp(*name, text) ? 0 :
-	       serve_refuse(r, -ENOSPC, "too many different names: use one again");
+	       serve_refuse(r, -ENOSPC, "too many different names: use an earlier one");
 }
 
 #include "schema/phase.h"
@@ -56,7 +56,7 @@ static int phase_keep_mark(struct request *r, const struct wish *w, name_t phase
 
 	if (!m || marks_put(m, w, phase, r->serve->now_ns) == 0)
 		return 0;
-	return serve_refuse(r, -ENOSPC, "too many jobs are marked: take one back first");
+	return serve_refuse(r, -ENOSPC, "too many jobs have a phase: remove one first");
 }
 
 static void phases_save(const struct serve *s)
@@ -90,7 +90,7 @@ int serve_put_phase(struct request *r, struct json *j)
 	name_t phase = NULL;
 
 	if (!error && !asked.given)
-		error = serve_refuse(r, -EINVAL, "a phase is wanted: a name, or null for none");
+		error = serve_refuse(r, -EINVAL, "phase is required: a name, or null for none");
 	if (!error)
 		error = target_find(r, &w);
 	if (!error && !r->dry_run)

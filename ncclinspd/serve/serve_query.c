@@ -218,7 +218,7 @@ static const struct {
 	[PARAM_NRANKS] = { "nranks", query_read_nranks,
 			   "a number of ranks: a whole number from 1" },
 	[PARAM_RANK] = { "rank", query_read_rank, "a rank: a whole number from 0" },
-	[PARAM_FUNC] = { "func", query_read_func, "the name of a function, as AllReduce" },
+	[PARAM_FUNC] = { "func", query_read_func, "the name of a function, such as AllReduce" },
 	[PARAM_PID] = { "pid", query_read_pid,
 			"ids of up to 32 processes: a list of whole numbers from 1" },
 	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", query_read_since_mono_ns,

@@ -19,7 +19,7 @@ static int target_set_kind(struct request *r, struct wish *w, enum wish_kind kin
 {
 	if (w->kind != WISH_NODE)
 		return serve_refuse(r, -EINVAL,
-				    "one of pid, job and comm_id, or none for the node");
+				    "give one of pid, job and comm_id, or none for the node");
 	w->kind = kind;
 	return 0;
 }
@@ -28,7 +28,7 @@ static int target_read_pid(struct request *r, const json_t *value, struct wish *
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
 	    json_integer_value(value) > INT32_MAX)
-		return serve_refuse(r, -EINVAL, "pid is a whole number above 0");
+		return serve_refuse(r, -EINVAL, "pid must be a whole number above 0");
 	w->pid = (uint32_t)json_integer_value(value);
 	return target_set_kind(r, w, WISH_PROCESS);
 }
@@ -38,7 +38,7 @@ static int target_read_job(struct request *r, const json_t *value, struct wish *
 	const char *text = json_string_value(value);
 
 	if (!text || !*text || strlen(text) >= WISH_JOB_BYTES)
-		return serve_refuse(r, -EINVAL, "job is a text of up to %d bytes",
+		return serve_refuse(r, -EINVAL, "job must be a string of up to %d bytes",
 				    WISH_JOB_BYTES - 1);
 	strcpy(w->job, text);
 	return target_set_kind(r, w, WISH_JOB);
@@ -51,7 +51,7 @@ static int target_read_comm(struct request *r, const json_t *value, struct wish 
 	if (text && !strncmp(text, "0x", 2))
 		text += 2;
 	if (!text || !query_number(text, 16, UINT64_MAX, &w->id))
-		return serve_refuse(r, -EINVAL, "comm_id is a text of hex digits");
+		return serve_refuse(r, -EINVAL, "comm_id must be a string of hex digits");
 	return target_set_kind(r, w, WISH_COMM);
 }
 
@@ -82,7 +82,7 @@ static int target_read_member(struct request *r, const char *key, const json_t *
 	if (strcmp(key, "dry_run"))
 		return t->other(r, key, value, t->arg);
 	if (!json_is_boolean(value))
-		return serve_refuse(r, -EINVAL, "dry_run is true or false");
+		return serve_refuse(r, -EINVAL, "dry_run must be true or false");
 	r->dry_run = json_is_true(value);
 	return 0;
 }
@@ -118,10 +118,10 @@ static int target_find_process(struct request *r, struct wish *w)
 	}
 	if (found > 1)
 		return serve_refuse(r, -EINVAL,
-				    "%u processes have pid %u, in containers: name their job",
+				    "%u processes have pid %u, in containers: give their job",
 				    found, w->pid);
 	return found ? 0 : serve_refuse(r, -ESRCH,
-					"no process %u that uses NCCL, or it is not yours", w->pid);
+					"process %u does not use NCCL, or is not yours", w->pid);
 }
 
 static int target_find_any(struct request *r, const struct wish *w)

@@ -133,8 +133,8 @@ int stream_open(struct request *r, struct answer *a)
 	struct stream *st;
 
 	if (records && r->serve->tracing == STREAM_RECORD_CLIENTS)
-		return serve_refuse(r, -ENOSPC, "%d clients are told records already: try again "
-				    "when one of these traces is over", STREAM_RECORD_CLIENTS);
+		return serve_refuse(r, -ENOSPC, "%d traces are running, and no more can: try again "
+				    "when one of them has ended", STREAM_RECORD_CLIENTS);
 	if (records) {
 		batch = batch_new();
 		if (!batch)

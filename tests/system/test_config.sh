@@ -28,7 +28,7 @@ done
 
 printf 'stall-min = 10s\nlog-level = loud\nstal-min = 5s\n' >"$CONF"
 check "what is wrong is told: file, line, what would be right" \
-	exits 2 "^ncclinspd: $CONF:2: log-level is err, warn, info or debug, not \"loud\"" \
+	exits 2 "^ncclinspd: $CONF:2: log-level must be err, warn, info or debug, not \"loud\"" \
 	"$D" --config "$CONF" --check-config
 check "all of it" exits 2 "^ncclinspd: $CONF:3: .*is it stall-min" "$D" -c "$CONF" -C
 check "a daemon does not start with it" exits 2 "$CONF:2" "$D" -f -c "$CONF"
@@ -82,7 +82,7 @@ environment "$sleeper" >"$T/variables"
 check "config -p has what it was told" grep -qx 'NCCLINSP_LEVEL,ops,environment' "$T/variables"
 check "what is empty is not set" grep -qx 'NCCLINSP_KERNELS,,default' "$T/variables"
 check "what is not read any more is told where it is set" \
-	eval '"$I" config -p "$sleeper" 2>&1 | grep -q "NCCLINSP_BUDGET.*not read any more"'
+	eval '"$I" config -p "$sleeper" 2>&1 | grep -q "NCCLINSP_BUDGET.*no longer read"'
 check "and its job" grep -qx 'SLURM_JOB_ID,4711,environment' "$T/variables"
 check "what the plugin does not read stays where it is" eval '! grep -q SECRET "$T/variables"'
 # Defaults are those of the manual.
@@ -99,7 +99,7 @@ check "each variable that the plugin reads is among them" \
 	diff <(grep -aoE 'NCCLINSP_[A-Z_]+|NCCL_PROFILE_[A-Z_]+' "$PLUGIN" | sort -u) \
 		<("$I" config -p "$sleeper" --no-header -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | grep -v BUDGET | sort)
 kill "$sleeper"
-check "who is not there has no environment" exits 4 'there is none' "$I" config -p 4194303
+check "who is not there has no environment" exits 4 'no such process' "$I" config -p 4194303
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$T"
 	check "another user's is his own" \
@@ -142,9 +142,9 @@ check "and is no finding where an hour is fine" api_is findings "$stalls == []"
 
 printf 'stall-min = 300ms\nlog-level = quiet\n' >"$CONF"
 check "it reads what is wrong" reload
-check "it says what" logged "err: configuration: $CONF:2: log-level is"
-check "and stays as it was" logged 'configuration stays as it was'
-check "config tells what was wrong" tells "was refused, and the one before is in force: $CONF:2: log-level is err"
+check "it says what" logged "err: configuration: $CONF:2: log-level must be"
+check "and stays as it was" logged 'configuration refused, the one before stays in force'
+check "config tells what was wrong" tells "was refused, and the one before is in force: $CONF:2: log-level must be err"
 check "and what is in force" is_set stall-min "3600s,$CONF:1,reload"
 printf 'stall-min = 300ms\nlog-level = debug\nstate-dir = /elsewhere\n' >"$CONF"
 check "it reads what is right" reload

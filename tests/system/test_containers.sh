@@ -73,7 +73,7 @@ check "and none is lost" of_containers 'all(.lost.overrun == 0 and .lost.before 
 check "ps shows both numbers" eval '"$I" ps | grep -q NSPID'
 check "and takes the node's" eval '[ "$("$I" ps --pid "$(pids | head -n 1)" --no-header | wc -l)" -eq 1 ]'
 check "doctor counts them" eval \
-	'"$I" doctor | grep -Eq "^ok +containers +[1-9][0-9]* with shared memory of their own"'
+	'"$I" doctor | grep -Eq "^ok +containers +[1-9][0-9]* with their own shared memory"'
 
 # Inside of a container the same processes have other numbers than the daemon's.
 inside() {

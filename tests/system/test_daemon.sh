@@ -11,7 +11,7 @@ check "the version is told" exits 0 '^ncclinspd [0-9]+\.' "$D" --version
 check "an unknown option is bad usage" exits 2 'ncclinspd --help' "$D" --nonsense
 check "one that is nearly one is told" exits 2 'is it --stall-min\?' "$D" --stall-mni 3
 check "one without its value is not" eval '! exits 2 "is it" "$D" --stall-min && exits 2 "ncclinspd --help" "$D" --stall-min'
-check "an argument is bad usage" exits 2 'takes no arguments' "$D" now
+check "an argument is bad usage" exits 2 'unexpected argument "now"' "$D" now
 check "a log level that does not exist is bad usage" exits 2 'err, warn, info' "$D" --log-level loud
 check "a socket path that is too long is refused" exits 2 'at most 107 bytes' \
 	"$D" -f --state-dir "$T/state" --socket "$T/$(printf 'x%.0s' {1..120})"

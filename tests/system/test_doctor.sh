@@ -41,7 +41,7 @@ check "a level of the environment is no hindrance" \
 	eval 'exam 0 NCCLINSP_LEVEL=off && says "ok flow"'
 
 check "a job of this shell is told where levels come from" \
-	eval 'exam 0 NCCLINSP_CONTROL= && says "so that levels reach a job, start it with NCCLINSP_CONTROL=$T/control"'
+	eval 'exam 0 NCCLINSP_CONTROL= && says "so that ncclinsp level reaches a job, start it with NCCLINSP_CONTROL=$T/control"'
 check "but not one that knows" eval 'exam 0 && ! grep -q "so that levels reach" "$T/out"'
 
 check "a library that is not there is the first thing that is wrong" \

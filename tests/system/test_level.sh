@@ -50,7 +50,7 @@ check "what was wanted is taken back" eval \
 	'exits 0 "as before" "$I" level $(pid) default && wanted ".level == \"kernel\""'
 check "json is what the daemon answered" eval \
 	'"$I" level node net -o json | jq -e ".target == \"node\" and .control.sequence > 0" >/dev/null'
-check "a pid that is not there" exits 4 "no process 1 that uses NCCL" "$I" level 1 ops
+check "a pid that is not there" exits 4 "process 1 does not use NCCL" "$I" level 1 ops
 check "a job that is not there" exits 4 "no process of job 'x'" "$I" level --job x ops
 check "a communicator that is not there" exits 4 "no communicator 'x'" "$I" level --comm x ops
 check "what is no level is a usage error" exits 2 "there are off, ops" "$I" level node loud

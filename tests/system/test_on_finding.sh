@@ -45,7 +45,7 @@ fi
 start_daemon --stall-min 300ms --on-finding "$AT"
 start_job "$T/hang.scn"
 check "nobody listens: it is counted, and why" wait_until 40 exporter '.done == 0 and .failed > 0 and .error == "No such file or directory"'
-check "... the log tells so once" eval '[ "$(grep -c "nobody is told of findings" "$T/daemon.log")" -eq 1 ]'
+check "... the log tells so once" eval '[ "$(grep -c "findings are not sent" "$T/daemon.log")" -eq 1 ]'
 check "... doctor warns" exits 0 'on-finding at .*: No such file' "$B/ncclinsp" doctor
 end_job
 stop_daemon

@@ -133,7 +133,7 @@ sleep 2		# the next metrics are on their way
 before=${EPOCHREALTIME/[.,]/}
 stop_daemon
 check "a daemon ends without it" [ $((${EPOCHREALTIME/[.,]/} - before)) -lt 7000000 ]
-check "... and tells how much it has given up" grep -q "otlp: given up at the end items=[1-9]" "$T/daemon.log"
+check "... and tells how much it has given up" grep -q "otlp: dropped at the end items=[1-9]" "$T/daemon.log"
 
 # ---- refusing, and lying ------------------------------------------------------------------
 

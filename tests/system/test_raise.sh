@@ -54,14 +54,14 @@ asks() { grep -hc 'other nodes are asked' "$T/$(node "$1").log"; }
 check "before, operations are sampled" wait_until 60 eval '[ "$(sampling 0)" = "budget null" ]'
 check "a finding of one node raises another one" wait_until 120 eval '[ "$(sampling 0)" = "all detail" ]'
 kill -STOP "${daemons[2]}"	# dead to others
-check "... which says so on its log" grep -q 'as another node asks processes=2 comm=0x[0-9a-f]* uid=0' "$T/node00.log"
+check "... which says so on its log" grep -q 'another node asked for it processes=2 comm=0x[0-9a-f]* uid=0' "$T/node00.log"
 check "... and so does the one that asks" eval 'grep "other nodes are asked to time every operation for 10s" "$T/node02.log"'
 check "... of the communicator that reaches the others: that of the finding is on one node" eval '
 	[ "$(sed -n "s/.*are asked.*comm=\([^ ]*\) .*/\1/p" "$T/node02.log")" = "$(api 0 comms | jq -r ".comms[] | select(.name == \"dp\").comm_id")" ]'
 check "it ends by itself, though the one that asked is gone" wait_until 30 eval '[ "$(sampling 0)" = "budget null" ] && [ "$(sampling 1)" = "budget null" ]'
 kill -CONT "${daemons[2]}"
 check "all were raised but the one that refuses" eval '[ "$(raised 0),$(raised 1),$(raised 2),$(raised 3)" = 2,2,2,0 ]'
-told() { grep "another node is not raised.*$1" "$T/node02.log"; }
+told() { grep "another node does not time every operation.*$1" "$T/node02.log"; }
 check "the one that refuses is told of, with its reason" wait_until 20 told 'node03: .*auto-detail is no'
 check "... the mute one too" told 'mute: ncclinsp: mute does not answer within'
 check "... and the one that is none" told 'nowhere: '

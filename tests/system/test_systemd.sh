@@ -134,7 +134,7 @@ check "the socket stays: it is the manager's" test -S "$T/given.sock"
 ready_comes_last() { [ "$(grep -n 'RELOADING=1' "$T/said" | cut -d : -f 1)" -lt "$(grep -n READY=1 "$T/said" | tail -n 1 | cut -d : -f 1)" ]; }
 check "who reloads is ready afterwards" ready_comes_last
 
-check "a socket that does not listen is refused" exits 1 'not one listening unix socket' \
+check "a socket that does not listen is refused" exits 1 'exactly one listening unix socket' \
 	env LISTEN_FDS=1 perl -e '$^F = 10; $ENV{LISTEN_PID} = $$; open(F, "<", "/dev/null"); exec @ARGV' \
 	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no
 done_testing

@@ -176,7 +176,7 @@ check "it reloads" inside systemctl reload ncclinspd
 check "and says so" wait_until 10 tells 'configuration read'
 conf 'log-level = loud\n'
 check "a reload of what is wrong fails" sh -c '! "$@"' sh nsenter -t "$LEADER" -a systemctl reload ncclinspd
-check "and says what is" tells 'ncclinspd.conf:1: log-level is err, warn, info or debug'
+check "and says what is" tells 'ncclinspd.conf:1: log-level must be err, warn, info or debug'
 check "it goes on" is MainPID "$before"
 conf ''
 check "a user's job survives the daemon" inside systemctl stop ncclinspd.service
