@@ -191,7 +191,7 @@ static int attach_count(struct attach_run *a)
 	int fd = -1;
 
 	if (!beside_find(PROBE, "sbin", path, sizeof(path))) {
-		fputs("ncclinsp: attach needs " PROBE "(8), which is not installed: it is in the "
+		fputs("ncclinsp: attach needs " PROBE "(8), which is not installed: install the "
 		      "package " PROBE "\n", stderr);
 		return CLI_FAILED;
 	}
@@ -207,7 +207,7 @@ static int attach_count(struct attach_run *a)
 	a->counted = intake_read(text, bytes, NULL);
 	if (a->counted)
 		return CLI_DONE;
-	fputs("ncclinsp: " PROBE " has printed nonsense: is it of this version?\n", stderr);
+	fputs("ncclinsp: " PROBE " printed something unexpected: is it of this version?\n", stderr);
 	return CLI_FAILED;
 }
 
@@ -356,17 +356,17 @@ static json_t *lack_say(const struct attach_run *a, const json_t *comm, const js
 	phrase_add(&p, "rank %" PRId32 " of ", whom.rank);
 	whom_add_comm(&p, NULL, member_hex(comm, "comm_id"));
 	whom_add(&p, &whom);
-	phrase_add(&p, " has not called #%" PRId64 ", %s of %" PRIu64 " %s, which %" PRIu32
-		   " other%s called, the first ", lack->number, member_text(call, "func", "?"),
+	phrase_add(&p, " has not made call #%" PRId64 ", %s of %" PRIu64 " %s; %" PRIu32
+		   " other%s made it, the first ", lack->number, member_text(call, "func", "?"),
 		   member_number(call, "count", 0), datatype_name(call) ?: "elements",
 		   lack->others, lack->others == 1 ? " rank here has" : " ranks here have");
 	phrase_add_duration(&p, since_ns);
 	phrase_add(&p, " ago");
 	if (lack->behind)
-		phrase_add(&p, ", and %" PRIu64 " more since", lack->behind);
-	phrase_add(&p, "; numbers are those of rank %" PRId32 "'s "
-		   "calls while they were counted%s", member_i32(first, "rank"),
-		   strcmp(by, "time") ? "" : ", and only the time tells which is which");
+		phrase_add(&p, ", and %" PRIu64 " later calls are missing as well", lack->behind);
+	phrase_add(&p, ". The number counts rank %" PRId32 "'s calls since counting began%s",
+		   member_i32(first, "rank"),
+		   strcmp(by, "time") ? "" : "; calls of ranks are matched by time alone");
 	return json_pack("{s:O, s:O, s:o, s:O, s:I, s:I, s:I, s:I, s:O, s:o, s:O, s:s, s:s}",
 			 "comm_id", json_object_get(comm, "comm_id"), "rank",
 			 json_object_get(comm, "rank"), "world_rank", world, "pid",
@@ -461,8 +461,8 @@ static void attach_say(const struct attach_run *a)
 	json_array_foreach(json_object_get(a->answer, "behind"), i, behind)
 		puts(member_text(behind, "text", ""));
 	if (lost)
-		printf("%" PRIu64 " calls are not counted: there are more kinds of calls or "
-		       "communicators than room\n", lost);
+		printf("%" PRIu64 " call%s not counted: there are too many kinds of calls or "
+		       "communicators\n", lost, lost == 1 ? " is" : "s are");
 	printf("counted for %.1f s in %zu process%s\n",
 	       json_number_value(json_object_get(a->answer, "seconds")), n, n == 1 ? "" : "es");
 }
@@ -472,7 +472,7 @@ static int attach_list(struct attach_run *a)
 	static const struct column by_calls = { NULL, NULL, COL_NUMBER, "calls", 0, 0, 0 };
 	const struct listing listing = {
 		.array = "calls", LISTING_COLUMNS(attach_columns), .sort = &by_calls,
-		.nothing = "no call of NCCL came in this time", .fetch = attach_fetch, .arg = a,
+		.nothing = "no NCCL call was made in this time", .fetch = attach_fetch, .arg = a,
 		.labelled = true, .whole = true,
 	};
 
@@ -485,8 +485,8 @@ static int attach_choose(struct attach_run *a)
 	struct cli *cli = a->cli;
 
 	if (!cli->argument == !cli->job)
-		return cli_reject("attach takes processes, as attach 4711 or attach 4711,4712, or "
-				  "a job: attach --job ID");
+		return cli_reject("attach needs processes (attach 4711 or attach 4711,4712) or a "
+				  "job (attach --job ID)");
 	if (cli->argument && strlen(cli->argument) >= sizeof(a->pids))
 		return cli_reject("attach: too many processes");
 	if (cli->argument)
@@ -496,8 +496,8 @@ static int attach_choose(struct attach_run *a)
 	a->ranks = pids_read_ranks(a->pids, a->scratch);
 	if (*a->pids)
 		return CLI_DONE;
-	fprintf(stderr, "ncclinsp: no process here whose environment may be read is a rank of job "
-		"%s; name its processes: attach PID,PID\n", cli->job);
+	fprintf(stderr, "ncclinsp: no process of job %s is found here (the environment of its "
+		"processes must be readable); give its pids: attach PID,PID\n", cli->job);
 	return CLI_NOTHING;
 }
 

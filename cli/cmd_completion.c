@@ -396,5 +396,5 @@ int cmd_completion(struct cli *cli)
 			return CLI_DONE;
 		}
 	}
-	return cli_reject("for which shell? ncclinsp completion bash, zsh or fish");
+	return cli_reject("completion needs a shell: ncclinsp completion bash, zsh or fish");
 }

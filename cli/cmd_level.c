@@ -100,7 +100,7 @@ static void print_wishes(const json_t *wishes)
 		target_text(target, sizeof(target), wish);
 		level_put_wanted(wanted, sizeof(wanted), wish);
 		put_left(time, sizeof(time), wish);
-		printf("wanted of %s: %s%s, by uid %lld\n", target, wanted, time,
+		printf("set for %s: %s%s, by uid %lld\n", target, wanted, time,
 		       (long long)json_integer_value(json_object_get(wish, "uid")));
 	}
 }
@@ -207,14 +207,14 @@ static struct followers level_follow(struct cli *cli, const json_t *answer, uint
 static void tell_others(const struct followers *n, size_t all, const json_t *answer)
 {
 	if (n->old)
-		printf("%zu of them cannot: their plugins are older than the daemon; start these "
-		       "jobs anew\n", n->old);
+		printf("%zu of them cannot follow, because their plugins are older than the "
+		       "daemon: restart these jobs\n", n->old);
 	if (n->follow + n->old + n->walled < all)
-		puts("the others post nothing now, must not change any more (ncclinsp level tells"
-		     "\nwhy), or look at another control file (ncclinsp doctor)");
+		puts("the others make no NCCL calls now, must keep their level (ncclinsp level "
+		     "shows why),\nor read another control file (see ncclinsp doctor)");
 	if (n->walled)
-		printf("%zu of them, in containers, have never seen it: is the directory of %s "
-		       "mounted there?\n", n->walled,
+		printf("%zu of them, in containers, have never read the control file: is the "
+		       "directory of %s mounted there?\n", n->walled,
 		       json_string_value(report_get(answer, "control.path")) ?: "that file");
 }
 
@@ -230,12 +230,12 @@ static void level_tell(struct cli *cli, const json_t *answer)
 	level_put_wanted(wanted, sizeof(wanted), answer);
 	put_left(time, sizeof(time), answer);
 	if (cli->dry_run) {
-		printf("%s: would be %s%s, of %zu processes; nothing was changed\n", target,
-		       *wanted ? wanted : "as before", time, all);
+		printf("%s: would be %s%s, for %zu process%s; nothing was changed\n", target,
+		       *wanted ? wanted : "as before", time, all, all == 1 ? "" : "es");
 		return;
 	}
 	if (json_is_integer(raised)) {
-		printf("%s: %s%s; %lld processes raised\n", target, wanted, time,
+		printf("%s: %s%s; processes raised: %lld\n", target, wanted, time,
 		       (long long)json_integer_value(raised));
 		return;
 	}

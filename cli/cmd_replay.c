@@ -217,13 +217,13 @@ static int moments_show(struct replay_play *p)
 {
 	struct cli *cli = p->cli;
 	const struct listing listing = {
-		.array = "moments", LISTING_COLUMNS(columns), .nothing = "no snapshot is there",
+		.array = "moments", LISTING_COLUMNS(columns), .nothing = "no snapshot found",
 		.fetch = moments_fetch, .arg = p, .labelled = true,
 	};
 
 	if (cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
 	    members_asked(cli))
-		return cli_reject("of whom is a matter of a command: replay PATH ranks -p PID");
+		return cli_reject("filters belong to the command: replay PATH ranks -p PID");
 	cli->samples = 1;
 	return listing_run(cli, &listing, NULL);
 }
@@ -287,12 +287,12 @@ static int replay_check(const struct cli *cli, const struct command *command)
 	if (!command)
 		return cli_reject("no command '%s'", cli->second);
 	if (!option_takes(command, "from"))
-		return cli_reject("snapshots do not tell what %s shows; ncclinsp ranks, ops, "
+		return cli_reject("snapshots do not have what %s shows; ncclinsp ranks, ops, "
 				  "peers, inflight, ps, comms and diagnose can be replayed",
 				  command->name);
 	if (cli->format != CLI_TABLE && cli->format != CLI_WIDE)
-		return cli_reject("moments follow each other as tables only: for programs, "
-				  "%s --from FILE, one by one", command->name);
+		return cli_reject("replay prints tables only; for other formats: %s --from FILE, "
+				  "file by file", command->name);
 	return CLI_DONE;
 }
 
@@ -301,7 +301,8 @@ int cmd_replay(struct cli *cli)
 	struct replay_play p = { .cli = cli, .files = json_array(), .moments = json_array() };
 	struct shots shots = { .each = replay_take_file, .each_arg = &p };
 	const struct command *command = cli->second ? command_find(cli->second) : NULL;
-	int code = cli->argument ? CLI_DONE : cli_reject("of which file or directory?");
+	int code = cli->argument ? CLI_DONE :
+		   cli_reject("replay needs a file or directory with snapshots");
 
 	if (!code && cli->second)
 		code = replay_check(cli, command);

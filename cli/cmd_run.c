@@ -236,8 +236,9 @@ static void phrase_add_cost(struct phrase *text, const struct cli *cli)
 		}
 	json_decref(sums);
 	if (share > 0)
-		phrase_add(text, "; NCCL took %.0f %% of their time, %.0f %% of that waiting for "
-			   "others", share < 1 ? 100 * share : 100, 100 * waited / share);
+		phrase_add(text, "; NCCL took %.0f %% of their time, and %.0f %% of that was "
+			   "waiting for other ranks", share < 1 ? 100 * share : 100,
+			   100 * waited / share);
 }
 
 static void head_put(const struct job_run *run, struct cli *cli, int status, const json_t *all,
@@ -255,8 +256,8 @@ static void head_put(const struct job_run *run, struct cli *cli, int status, con
 	if (n)
 		phrase_add_processes(&text, run, all, n);
 	else
-		phrase_add(&text, "; none of its processes here loaded the plugin into NCCL (why: "
-			   "NCCL_DEBUG=INFO, ncclinsp doctor)");
+		phrase_add(&text, "; none of its processes here loaded the plugin into NCCL (to "
+			   "see why: NCCL_DEBUG=INFO, ncclinsp doctor)");
 	if (run->owns && n)
 		phrase_add_cost(&text, cli);
 	prose_begin(&page, cli, PROSE_WIDEST);
@@ -333,7 +334,7 @@ static void report_put(const struct job_run *run, const struct cli *cli)
 	if (r)
 		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", run->snapshot, strerror(-r));
 	else
-		fprintf(stderr, "kept in %s; all nodes together: ncclinsp report %s\n"
+		fprintf(stderr, "snapshot: %s\nreport of all nodes: ncclinsp report %s\n"
 			"as a page: ncclinsp report --html %s >report.html\n",
 			run->snapshot, cli->report_dir, cli->report_dir);
 }

@@ -153,7 +153,7 @@ static void status_say_left_out(const struct cli *cli, const struct view *view)
 {
 	const json_t *processes = view->kept.at[VIEW_ASK_PROCESSES].root;
 	char text[LEFT_OUT_BYTES];
-	const char *label = "left out";
+	const char *label = "skipped";
 	size_t i = 0;
 
 	while (left_out_next(view->status, processes, &i, text)) {

@@ -16,11 +16,12 @@ static const struct row {
 	const char *path;
 	const char *what;	/* the things that are counted there */
 } of_daemon[] = {
-	{ "unwatched.processes", "processes: 1024 are read, 768 of one user, 256 of a container" },
-	{ "unwatched.names", "names, shown as (other): 4096 are kept, half of one user" },
-	{ "unwatched.files", "times a file: live processes have all that are remembered" },
+	{ "unwatched.processes",
+	  "processes: at most 1024 are read, 768 of one user, 256 of a container" },
+	{ "unwatched.names", "names, shown as (other): at most 4096 are kept, half for one user" },
+	{ "unwatched.files", "times a file: live processes have too many" },
 	{ "reconstruct.comms_refused",
-	  "communicators: 8192 are followed, half for one user, fewer if memory is short" },
+	  "communicators: at most 8192 are followed, half for one user, or fewer (memory)" },
 	{ "memory.refused", "operations or communicators: no memory was left (memory-max)" },
 	{ "memory.forgotten", "ended processes: they made room for others (memory-max)" },
 	{ "aggregate.evicted",
@@ -35,12 +36,12 @@ static const struct row {
 	{ "containers.unseen",
 	  "processes in containers: the daemon may not look there (man ncclinspd)" },
 	{ "containers.left_out",
-	  "times a container or process: 64 directories, 32768 processes are looked into" },
-	{ "control.left_out", "wishes for levels: the control file had no room" },
-	{ "control.forgotten", "processes, from what is steered by itself: too many" },
+	  "times a container or process: at most 64 and 32768 are read" },
+	{ "control.left_out", "level settings: the control file had no room" },
+	{ "control.forgotten", "processes, from automatic levels: there are too many" },
 }, of_processes[] = {
-	{ "ignored.event", "events of a kind that plugins do not know: NCCL is newer" },
-	{ "ignored.context", "events of communicators that plugins have not seen begin" },
+	{ "ignored.event", "events of a kind that the plugin does not know: NCCL is newer" },
+	{ "ignored.context", "events of communicators whose start the plugin did not see" },
 };
 
 static long long left_out_number(const json_t *answer, const char *path)

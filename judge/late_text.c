@@ -87,8 +87,8 @@ static void say_caller_waits(struct phrase *text, const struct late_case *c)
 {
 	const struct late_caller *t = c->caller;
 
-	phrase_add(text, " Its thread that calls NCCL (tid %" PRId32 ") was ready to run, but waited "
-		   "for a CPU for %.0f %% of the time", t->tid, 100 * t->waited);
+	phrase_add(text, " Its thread that calls NCCL (tid %" PRId32 ") was ready to run, but "
+		   "waited for a CPU for %.0f %% of the time", t->tid, 100 * t->waited);
 	if (t->taker && t->taker_share >= LEAST_TAKEN) {
 		phrase_add(text, ", most of it for ");
 		whom_add_taker(text, &c->who, t->taker, t->taker_command);
@@ -130,13 +130,13 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 	double sleeps = fmax(1 - t->ran - t->waited, 0);
 
 	if (sleeps >= MOSTLY) {
-		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") sleeps for %.0f %% of "
-			   "the time: ", t->tid, 100 * sleeps);
+		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") sleeps for %.0f %% "
+			   "of the time: ", t->tid, 100 * sleeps);
 		if (!c->resources || !resources_say_sleep(text, c->resources, sleeps))
 			phrase_add(text, "it waits for input, a lock or a device");
 	} else {
-		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") runs for %.0f %% of "
-			   "the time: it computes, or polls until something is done", t->tid,
+		phrase_add(text, " The thread that calls NCCL (tid %" PRId32 ") runs for %.0f %% "
+			   "of the time: it computes, or polls until something is done", t->tid,
 			   100 * t->ran);
 	}
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);

@@ -64,18 +64,19 @@ bool regression_judge(const struct regression_row *rows, size_t n, size_t place,
 static void say_others(struct phrase *text, const struct regression_case *c)
 {
 	if (c->scope == REGRESSION_NODE)
-		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
-			   "node, on several communicators: see the host, its GPUs' clocks, its "
-			   "network cards", c->node.changed, c->node.all);
+		phrase_add(text, "So do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
+			   "node, on several communicators: see the host, its GPUs' clocks and "
+			   "its network interfaces", c->node.changed, c->node.all);
 	else if (c->scope == REGRESSION_COMMUNICATOR)
-		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations of this "
-			   "communicator, and those of others do not: see its links (ncclinsp "
+		phrase_add(text, "So do %" PRIu32 " of %" PRIu32 " kinds of operations of this "
+			   "communicator, but not those of others: see its links (ncclinsp "
 			   "peers) and its other nodes", c->comm.changed, c->comm.all);
 	else if (c->node.all > 1)
-		phrase_add(text, "%" PRIu32 " of %" PRIu32 " kinds of operations here do: what "
-			   "runs beside this one may have changed", c->node.changed, c->node.all);
+		phrase_add(text, "So do %" PRIu32 " of %" PRIu32 " kinds of operations here: "
+			   "what runs beside this one may have changed", c->node.changed,
+			   c->node.all);
 	else
-		phrase_add(text, "nothing else here can be compared with it");
+		phrase_add(text, "Nothing else here can be compared with it");
 }
 
 void regression_say(const struct regression_case *c, uint64_t now_ns, char *text, size_t size)
@@ -94,6 +95,7 @@ void regression_say(const struct regression_case *c, uint64_t now_ns, char *text
 	phrase_add_duration(&phrase, (uint64_t)row->usual_ns);
 	phrase_add(&phrase, row->from_before ? " (as of an earlier job), for " : ", for ");
 	phrase_add_duration(&phrase, now_ns - row->since_ns);
-	phrase_add(&phrase, "; ");
+	phrase_add(&phrase, ". ");
 	say_others(&phrase, c);
+	phrase_add(&phrase, ".");
 }

@@ -14,21 +14,21 @@
 
 /* Rows by enum delay_where. */
 static const char *const actions[] = {
-	[DELAY_CHANNEL] = "see the NIC that NCCL gave this channel: its port counters, its rail",
-	[DELAY_LINK] = "check that path: port counters, cable, switch, congestion",
-	[DELAY_SEND_SIDE] = "check that rank's NIC, its PCIe lanes, and the CPU of its progress "
+	[DELAY_CHANNEL] = "See the NIC that NCCL gave this channel: its port counters, its rail",
+	[DELAY_LINK] = "Check that path: port counters, cable, switch, congestion",
+	[DELAY_SEND_SIDE] = "Check that rank's NIC, its PCIe lanes, and the CPU of its progress "
 			    "thread",
-	[DELAY_RECEIVE_SIDE] = "look at that rank's node: its NIC, its PCIe lanes, and "
+	[DELAY_RECEIVE_SIDE] = "Look at that rank's node: its NIC, its PCIe lanes, and "
 			       "ncclinsp diagnose there",
 };
 
 /* Possible causes of a slow link, by sender_cleared and receiver_cleared. */
 static const char *const doubts[2][2] = {
-	{ "neither has another link here to compare with: the cause may be the path, the sender's "
+	{ "Neither has another link here to compare with: the cause may be the path, the sender's "
 	  "side or the receiver's side",
-	  "others reach that receiver at full speed: the cause is the path or the sender's side" },
-	{ "the sender's other links are not slow: the cause is the path or the receiver's side",
-	  "the other links of both are not slow: the cause is the path between them" },
+	  "Others reach that receiver at full speed: the cause is the path or the sender's side" },
+	{ "The sender's other links are not slow: the cause is the path or the receiver's side",
+	  "The other links of both are not slow: the cause is the path between them" },
 };
 
 /* "rank 3 of dp (global rank 7, pid 4711, node7)" */
@@ -66,7 +66,7 @@ static bool slow_peer_lacks_cpu(const struct slow_peer *p)
 
 static void add_cpu(struct phrase *text, const struct slow_peer *p)
 {
-	phrase_add(text, "; the progress thread of ");
+	phrase_add(text, "The progress thread of ");
 	if (p->away_rank == UNKNOWN_I32)
 		phrase_add(text, "a rank here");
 	else
@@ -85,15 +85,15 @@ static bool slow_peer_lost_segments(const struct slow_peer *p)
 	       resent->segments >= RESENT && (double)resent->segments >= RESENT_OF * sent;
 }
 
-/* "queue pair 279 (channel 2, NIC 0)" */
+/* "Its queue pair 279 (channel 2, NIC 0) takes 3.0 times as long as ..." */
 static void add_queue(struct phrase *text, const struct slow_peer_queue *q)
 {
-	phrase_add(text, "; its %s %" PRIu32 " (channel %" PRIu32,
+	phrase_add(text, "Its %s %" PRIu32 " (channel %" PRIu32,
 		   q->is_socket ? "socket" : "queue pair", q->number, q->channel);
 	if (q->nic != UNKNOWN_I32)
 		phrase_add(text, ", NIC %" PRId32, q->nic);
-	phrase_add(text, ") takes %.1f times as long as the usual of the %" PRIu32 " others to "
-		   "that rank", q->load.ratio, q->load.others);
+	phrase_add(text, ") takes %.1f times as long as the median of the %" PRIu32 " others to "
+		   "that rank. ", q->load.ratio, q->load.others);
 }
 
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
@@ -109,34 +109,37 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 	phrase_add(&phrase, " %.1f times as long as on the %s ", hot->ratio,
 		   p->siblings ? "links of other communicators like" : "other links of");
 	whom_add_comm(&phrase, p->worst->comm_name, p->worst->comm_id);
-	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), which takes %.0f %% of the time",
-		   p->rate_gbs, p->median_gbs, 100 * p->share);
+	phrase_add(&phrase, " seen here (%.2f against %.2f GB/s), which takes %.0f %% of the "
+		   "time. ", p->rate_gbs, p->median_gbs, 100 * p->share);
 	if (by_queue)
 		add_queue(&phrase, &p->queue);
 	else if (hot->where == DELAY_LINK && !by_room)
-		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
+		phrase_add(&phrase, "%s. ", doubts[hot->sender_cleared][hot->receiver_cleared]);
 	if (p->nic.fault) {
-		phrase_add(&phrase, "; on this node, ");
+		phrase_add(&phrase, "On this node, ");
 		nic_say_cause(&phrase, &p->nic);
+		phrase_add(&phrase, ". ");
 	}
 	if (slow_peer_lost_segments(p))
-		phrase_add(&phrase, "; %" PRIu64 " TCP segments from the sending process to %s "
-			   "were sent again in the last %.0f s",
+		phrase_add(&phrase, "%" PRIu64 " TCP segments from the sending process to %s "
+			   "were sent again in the last %.0f s. ",
 			   p->resent.segments, p->resent.to,
 			   (double)p->resent.window_ns / 1e9);
 	if (p->apart) {
-		phrase_add(&phrase, "; the progress thread of %s ",
+		phrase_add(&phrase, "The progress thread of %s ",
 			   hot->where == DELAY_RECEIVE_SIDE ? "the receiver" : "the sender");
 		placement_say(&phrase, &p->placement);
+		phrase_add(&phrase, ". ");
 	}
 	if (by_queue)
-		phrase_add(&phrase, "; one of several paths is bad: check the one that the network "
+		phrase_add(&phrase, "One of several paths is bad: check the one that the network "
 			   "chose for it (ECMP), its switches' port counters, cables, congestion");
 	else if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)
-		phrase_add(&phrase, "; the receiver comes late, its GPU does not take the data, or "
+		phrase_add(&phrase, "The receiver comes late, its GPU does not take the data, or "
 			   "its progress thread does not run: see ncclinsp diagnose on its node");
 	else
-		phrase_add(&phrase, "; %s", actions[hot->where]);
+		phrase_add(&phrase, "%s", actions[hot->where]);
+	phrase_add(&phrase, ".");
 }

@@ -146,7 +146,7 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 	whom_add(text, &c->who);
 	if (c->row->grade != STARVED_AWAY) {
 		phrase_add(text, " waited for a CPU for %.0f %% of the time; the cost is unknown, "
-			   "because too few kernels are timed; ",
+			   "because too few kernels are timed. ",
 			   100 * c->row->cpu_share);
 		return;
 	}
@@ -154,16 +154,16 @@ static void say_what(struct phrase *text, const struct starved_case *c)
 		   "saw %" PRIu64 " of %" PRIu64 " kernels late, up to ", 100 * row_share(c->row),
 		   sum->times, sum->late, sum->seen);
 	phrase_add_duration(text, sum->longest_ns);
-	phrase_add(text, " after they had begun; ");
+	phrase_add(text, " after they had begun. ");
 }
 
 static void say_who_else(struct phrase *text, const struct starved_case *c)
 {
 	if (c->count.starved > 1)
 		phrase_add(text, "%" PRIu32 " of the %" PRIu32 " processes on this node are "
-			   "affected; ", c->count.starved, c->count.all);
+			   "affected. ", c->count.starved, c->count.all);
 	else if (c->row->grade == STARVED_AWAY && c->count.all > 1)
-		phrase_add(text, "no other of the %" PRIu32 " processes on this node is affected; ",
+		phrase_add(text, "No other of the %" PRIu32 " processes on this node is affected. ",
 			   c->count.all);
 }
 
@@ -185,8 +185,9 @@ static bool row_is_throttled(const struct starved_row *row)
 
 static void say_taker(struct phrase *text, const struct starved_case *c)
 {
+	phrase_add(text, "For %.0f %% of that, its CPU ran ", 100 * c->taker_share);
 	whom_add_taker(text, &c->who, c->taker, c->taker_command);
-	phrase_add(text, " had its CPU for %.0f %% of that: ", 100 * c->taker_share);
+	phrase_add(text, ". ");
 }
 
 static void say_why(struct phrase *text, const struct starved_case *c)
@@ -196,35 +197,38 @@ static void say_why(struct phrase *text, const struct starved_case *c)
 	bool most = c->count.starved > 1 && 2 * c->count.starved > c->count.all;
 
 	if (c->resources && row_is_throttled(c->row)) {
+		phrase_add(text, "The cause is on its node: ");
 		resources_say_throttled(text, c->resources);
 		return;
 	}
 	if (c->resources && !row_waits_for_cpu(c->row) &&
 	    resources_explain(c->resources->memory_stalled, row_share(c->row))) {
+		phrase_add(text, "The cause is on its node: ");
 		resources_say_memory(text, c->resources);
 		return;
 	}
 	if (cpu_share >= 0 && !row_waits_for_cpu(c->row)) {
-		phrase_add(text, "it waited for a CPU for only %.0f %% of the time: it slept, "
-			   "waited for another thread or was stopped; see what it does (gdb -p %"
+		phrase_add(text, "It waited for a CPU for only %.0f %% of the time: it slept, "
+			   "waited for another thread or was stopped. See what it does (gdb -p %"
 			   PRId32 "), and whether something stops it or freezes its cgroup",
 			   percent, c->who.pid);
 		if (c->resources)
-			resources_say_node(text, c->resources, row_share(c->row), "; meanwhile ");
+			resources_say_node(text, c->resources, row_share(c->row), ". Meanwhile ");
 		return;
 	}
 	if (cpu_share >= 0 && c->row->grade == STARVED_AWAY)
-		phrase_add(text, "it was ready to run, but waited for a CPU for %.0f %% of the "
-			   "time%s", percent, taken ? "; " : ": ");
+		phrase_add(text, "It was ready to run, but waited for a CPU for %.0f %% of the "
+			   "time. ", percent);
 	if (taken)
 		say_taker(text, c);
 	if (most)
-		phrase_add(text, "too few CPUs for all that runs here, or a cgroup limit");
+		phrase_add(text, "There are too few CPUs for all that runs here, or a cgroup has a "
+			   "CPU limit");
 	else if (cpu_share >= 0)
-		phrase_add(text, "see what else runs on its CPUs (taskset -cp %" PRId32 "), and "
+		phrase_add(text, "See what else runs on its CPUs (taskset -cp %" PRId32 "), and "
 			   "whether its cgroup has a CPU limit", c->tid);
 	else
-		phrase_add(text, "see what else runs on its CPUs (taskset -p), and whether its "
+		phrase_add(text, "See what else runs on its CPUs (taskset -p), and whether its "
 			   "cgroup has a CPU limit");
 }
 
@@ -236,4 +240,5 @@ void starved_say(const struct starved_case *c, char *text, size_t size)
 	say_what(&phrase, c);
 	say_who_else(&phrase, c);
 	say_why(&phrase, c);
+	phrase_add(&phrase, ".");
 }

@@ -243,7 +243,7 @@ START_TEST(a_link_that_is_alone_is_compared_with_its_like)
 				     "a byte takes 4.0 times as long as on the links of other "
 				     "communicators like dp"));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "neither has another link here"));
+				     "Neither has another link here"));
 	json_decref(a);
 }
 END_TEST

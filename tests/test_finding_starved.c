@@ -37,7 +37,7 @@ START_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 2);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.starved"), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes"), 4);
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "no other of the 4 processes"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "No other of the 4 processes"));
 	json_decref(a);
 	for (int i = 0; i < 5; i++) {
 		run_ops(2, 4, 20000000, 0);
@@ -154,9 +154,9 @@ static void forget_thread(void)
 START_TEST(a_thread_without_cpu_is_told_from_one_that_sleeps)
 {
 	const struct { uint64_t wait_ns; const char *text; } cases[] = {
-		{ FX_SECOND / 5, "it was ready to run, but waited for a CPU for 20 % of the time: "
-				 "see what else runs on its CPUs (taskset -cp 103" },
-		{ FX_SECOND / 100, "it waited for a CPU for only 1 % of the time: it slept" },
+		{ FX_SECOND / 5, "It was ready to run, but waited for a CPU for 20 % of the time. "
+				 "See what else runs on its CPUs (taskset -cp 103" },
+		{ FX_SECOND / 100, "It waited for a CPU for only 1 % of the time: it slept" },
 	};
 	json_t *a;
 

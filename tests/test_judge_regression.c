@@ -57,8 +57,8 @@ START_TEST(one_kind_alone_is_told_as_such)
 	ck_assert_uint_eq(told(), 1);
 	ck_assert_int_eq(c.scope, REGRESSION_KIND);
 	ck_assert_str_eq(text, "AllReduce of 2MiB on dp (RING, -) takes 20 % longer than usual: "
-			 "1.2ms instead of 1ms, for 1m00s; 1 of 6 kinds of operations here do: "
-			 "what runs beside this one may have changed");
+			 "1.2ms instead of 1ms, for 1m00s. So do 1 of 6 kinds of operations here: "
+			 "what runs beside this one may have changed.");
 }
 END_TEST
 
@@ -68,11 +68,11 @@ START_TEST(kind_of_a_communicator_that_changed_most_speaks_for_it)
 	slow_down(2, 0.2);
 	ck_assert_uint_eq(told(), 2);
 	ck_assert_int_eq(c.scope, REGRESSION_COMMUNICATOR);
-	ck_assert_ptr_nonnull(strstr(text, "so do 2 of 3 kinds of operations of this comm"));
+	ck_assert_ptr_nonnull(strstr(text, "So do 2 of 3 kinds of operations of this comm"));
 	rows[3].change = rows[4].change = 0.06;	/* no alarm yet, and slower as well */
 	ck_assert_uint_eq(told(), 2);
 	ck_assert_int_eq(c.scope, REGRESSION_NODE);
-	ck_assert_ptr_nonnull(strstr(text, "so do 4 of 6 kinds of operations on this node"));
+	ck_assert_ptr_nonnull(strstr(text, "So do 4 of 6 kinds of operations on this node"));
 }
 END_TEST
 

@@ -75,21 +75,21 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 			 "2) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
 			 "0000:3b:00.0) is slow: a byte takes 3.0 times as long as on the other links "
 			 "of dp seen here "
-			 "(0.35 against 1.05 GB/s), which takes 20 % of the time; neither has another link "
+			 "(0.35 against 1.05 GB/s), which takes 20 % of the time. Neither has another link "
 			 "here to compare with: the cause may be the path, the sender's side or the "
-			 "receiver's side; check that path: port counters, cable, switch, congestion");
+			 "receiver's side. Check that path: port counters, cable, switch, congestion.");
 	slow[0].nic = (struct nic_cause){ .nic = { .name = "mlx5_0 port 1" }, .fault = NIC_DOWN,
 					  .since = "12:03:10" };
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "; on this node, mlx5_0 port 1 is down since 12:03:10; "
-				     "check that path"));
+	ck_assert_ptr_nonnull(strstr(text, ". On this node, mlx5_0 port 1 is down since 12:03:10. "
+				     "Check that path"));
 }
 END_TEST
 
 START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 {
-	const char *told = "20 % of wall time; its queue pair 279 (channel 2, NIC 1) takes 7.9 "
-			   "times as long as the usual of the 15 others to that rank; one of "
+	const char *told = "20 % of the time. Its queue pair 279 (channel 2, NIC 1) takes 7.9 "
+			   "times as long as the median of the 15 others to that rank. One of "
 			   "several paths is bad: check the one that the network chose for it ";
 
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
@@ -103,21 +103,21 @@ START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 	slow[0].queue.is_socket = true;
 	slow[0].queue.nic = UNKNOWN_I32;
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "its socket 279 (channel 2) takes"));
+	ck_assert_ptr_nonnull(strstr(text, "Its socket 279 (channel 2) takes"));
 }
 END_TEST
 
 START_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
 {
 	const char *again = "TCP segments from the sending process to 10.0.0.2 were sent again in "
-			    "the last 20 s; check that path";
+			    "the last 20 s. Check that path";
 
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	ck_assert_uint_eq(slow[0].resent.segments, UNKNOWN_U64);
 	slow[0].resent = (struct slow_peer_resent){ .segments = 412, .window_ns = 20 * WINDOW,
 						    .to = "10.0.0.2" };
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "; 412 TCP segments from "));
+	ck_assert_ptr_nonnull(strstr(text, ". 412 TCP segments from "));
 	ck_assert_ptr_nonnull(strstr(text, again));
 	slow[0].resent.segments = 140;		/* of 1.45 million */
 	slow_peer_say(&slow[0], text, sizeof(text));
@@ -175,7 +175,7 @@ START_TEST(no_cable_is_blamed_where_a_cpu_is_short)
 	slow[0].away = 0.14;
 	slow[0].away_rank = 3;
 	slow_peer_say(&slow[0], text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "; the progress thread of rank 3 got no CPU for 14 % of "
+	ck_assert_ptr_nonnull(strstr(text, ". The progress thread of rank 3 got no CPU for 14 % of "
 				     "the time, which makes transfers look slow: give it a CPU, "
 				     "then look again"));
 	ck_assert_ptr_null(strstr(text, "cable"));

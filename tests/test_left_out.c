@@ -25,7 +25,7 @@ static const struct {
 	{ "exemplars", "skipped", "7 slow operations, " },
 	{ "containers", "unseen", "7 processes in containers: " },
 	{ "containers", "left_out", "7 times a container or process: " },
-	{ "control", "left_out", "7 wishes " },
+	{ "control", "left_out", "7 level settings" },
 	{ "control", "forgotten", "7 processes, " },
 };
 

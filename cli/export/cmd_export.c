@@ -97,8 +97,7 @@ static int directory_prepare(const char *path)
 	closedir(dir);
 	if (!entry)
 		return CLI_DONE;
-	fprintf(stderr, "ncclinsp: %s is not empty: name a directory of its own, which is made\n",
-		path);
+	fprintf(stderr, "ncclinsp: %s is not empty: give a new or empty directory\n", path);
 	return CLI_FAILED;
 }
 
@@ -238,17 +237,17 @@ static void export_tell(const struct export *e, json_int_t records)
 			"%s\n", e->written, e->written == 1 ? "" : "s", e->files.n,
 			e->files.n == 1 ? "" : "es", dir);
 	if (e->untimed && !e->cli->quiet)
-		fprintf(stderr, "ncclinsp: %" PRIu64 " left out that were not timed; to have all "
-			"timed: ncclinsp level net --sample all\n", e->untimed);
+		fprintf(stderr, "ncclinsp: skipped, because not timed: %" PRIu64 "; to time all: "
+			"ncclinsp level net --sample all\n", e->untimed);
 	if (e->derived && !e->cli->quiet)
-		fprintf(stderr, "ncclinsp: %" PRIu64 " left out that others amount to: their sends "
-			"and receives are there\n", e->derived);
+		fprintf(stderr, "ncclinsp: skipped, because made of sends and receives that are "
+			"written: %" PRIu64 "\n", e->derived);
 	if (e->lost)
-		fprintf(stderr, "ncclinsp: %" PRIu64 " lines are missing: this reader was too "
-			"slow\n", e->lost);
+		fprintf(stderr, "ncclinsp: lines missing, because this program was too slow: %"
+			PRIu64 "\n", e->lost);
 	if (records > 0)
-		fprintf(stderr, "ncclinsp: %lld records of processes here were lost before the "
-			"daemon read them: ncclinsp ps tells of whom\n", (long long)records);
+		fprintf(stderr, "ncclinsp: records lost before the daemon read them: %lld; "
+			"ncclinsp ps shows of which processes\n", (long long)records);
 	if (e->error)
 		fprintf(stderr, "ncclinsp: cannot write into %s: %s\n", dir, strerror(e->error));
 }
@@ -298,7 +297,7 @@ int cmd_export(struct cli *cli)
 	int code;
 
 	if (!cli->inspector_dir)
-		return cli_reject("as what, and into which directory? --inspector-json DIR");
+		return cli_reject("export needs a format and a directory: --inspector-json DIR");
 	if (listing_begin(&e.query, cli, &listing, &code)) {
 		e.names = listing_comms(cli);
 		e.asks = client_new(client_socket(cli->client), ASK_MS);

@@ -279,11 +279,11 @@ static void figure_explain(const struct run_value *v, const struct difference *d
 		phrase_add(p, "rank %d of %s comes %s to ", v->rank, v->role,
 			   d->change > 0 ? "later" : "earlier");
 		phrase_add_operation(p, v);
-		phrase_add(p, " %s: by %.1f %% of what that takes", than, fabs(d->change) * 100);
+		phrase_add(p, " %s, by %.1f %% of its time", than, fabs(d->change) * 100);
 		break;
 	case RUN_LINK:
-		phrase_add(p, "the link from rank %d to rank %d of %s takes %.1f %% %s for a "
-			      "byte %s",
+		phrase_add(p, "a byte on the link from rank %d to rank %d of %s takes %.1f %% %s "
+			      "%s",
 			   v->rank, v->peer, v->role, fabs(d->change) * 100, more, than);
 		break;
 	}
@@ -522,19 +522,20 @@ static int diff_code(const struct listing *listing, const json_t *answer, const 
 static void diff_say(const struct diff *d)
 {
 	if (!json_array_size(d->rows) && (d->operations || d->links))
-		puts("nothing differs beyond noise");
+		puts("no difference beyond noise");
 	if (!d->operations && !d->links)
-		puts("no operation and no link has enough values in both to be compared");
-	printf("A: %u nodes, %zu files; B: %u nodes, %zu files\n", d->runs[0].shots.nodes.n,
+		puts("no operation and no link has enough values in both runs to be compared");
+	printf("nodes and files: A %u and %zu, B %u and %zu\n", d->runs[0].shots.nodes.n,
 	       d->runs[0].shots.files, d->runs[1].shots.nodes.n, d->runs[1].shots.files);
-	printf("compared: %" PRIu64 " operations and %" PRIu64 " ranks (%s test, "
+	printf("compared: operations %" PRIu64 ", ranks %" PRIu64 " (%s test, "
 	       "false discovery rate "
-	       "%g %%; ranges where there are no samples), %" PRIu64 " links (beside each other); "
-	       "a change of %g %% at least; in one only: %" PRIu64 " operations\n",
+	       "%g %%; by ranges where there are no samples), links %" PRIu64 " (with each other); "
+	       "least change: %g %%; operations in one run only: %" PRIu64 "\n",
 	       d->operations, d->ranks, difference_test_name(DIFFERENCE_RANKS),
 	       DIFFERENCE_RATE * 100, d->links, DIFFERENCE_LEAST_CHANGE * 100, d->alone);
 	if (d->runs[0].lacks_variables || d->runs[1].lacks_variables)
-		puts("NCCL's variables were not compared: files of an older ncclinspd lack them");
+		puts("NCCL's variables were not compared, because files of an older ncclinspd lack "
+		     "them");
 }
 
 static int diff_run(struct cli *cli, struct diff *d)
@@ -576,7 +577,7 @@ int cmd_diff(struct cli *cli)
 	int r;
 
 	if (!cli->second)
-		return cli_reject("diff needs two runs: files or directories that report reads");
+		return cli_reject("diff needs two runs: two files or directories with snapshots");
 	d = must(calloc(1, sizeof(*d)));
 	d->rows = json_array();
 	r = run_read(&d->runs[0], cli->argument, false);

@@ -533,8 +533,8 @@ static void told_missing(struct told *t, const struct shots_comm *comm)
 	}
 	if (!missing)
 		return;
-	snprintf(text, sizeof(text), "no file tells of %" PRId64 " of %" PRId64 " ranks:%s",
-		 missing, nranks, ranks);
+	snprintf(text, sizeof(text), "no file covers %" PRId64 " of the %" PRId64 " ranks:%s. "
+		 "Add the files of their nodes", missing, nranks, ranks);
 	told_add_row(t, "missing", "info", "MISSING", comm, NULL, text);
 }
 
@@ -559,9 +559,9 @@ static void told_silent(struct told *t)
 		if (named++ < NAMED)
 			phrase_add(&p, "%s%s (%s)", named > 1 ? ", " : "", name,
 				   json_string_value(why));
-	phrase_add(&p, "%s. What runs there is not in these figures; ranks that no other node "
-		   "tells of may be there. If a node is down, that is why its ranks are waited "
-		   "for: ssh %s", named > NAMED ? ", ..." : "",
+	phrase_add(&p, "%s. What runs there is not in these figures, and missing ranks may be "
+		   "there. If a node is down, the other ranks wait because of that: try ssh %s",
+		   named > NAMED ? ", ..." : "",
 		   json_object_iter_key(json_object_iter(t->shots->silent)));
 	told_add_row(t, "silent", "warning", "SILENT", NULL, NULL, text);
 }
@@ -662,6 +662,7 @@ static void row_add_host(json_t *row, const char *host)
 static void row_tell_also(json_t *row)
 {
 	json_t *also = json_object_get(row, "also"), *value;
+	const char *said = member_text(row, "text", "");
 	char text[2048];
 	const char *host;
 	struct phrase p;
@@ -670,7 +671,8 @@ static void row_tell_also(json_t *row)
 	if (!also)
 		return;
 	phrase_start(&p, text, sizeof(text));
-	phrase_add(&p, "%s. So it is on %zu other node%s: ", member_text(row, "text", ""),
+	phrase_add(&p, "%s%sThe same on %zu other node%s: ", said,
+		   *said && said[strlen(said) - 1] == '.' ? " " : ". ",
 		   json_object_size(also), json_object_size(also) == 1 ? "" : "s");
 	json_object_foreach(also, host, value)
 		if (named++ < NAMED)

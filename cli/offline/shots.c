@@ -575,10 +575,10 @@ void shots_add(struct shots *s, const char *const *paths, size_t n)
 enum cli_exit shots_tell_none(const struct shots *s, const char *option)
 {
 	if (s->denied && !s->later)
-		fprintf(stderr, "ncclinsp: %sno snapshot can be read: they are for their owner and "
-			"group (ls -l); become one of these, or root\n", option);
+		fprintf(stderr, "ncclinsp: %sno snapshot can be read: only their owner and group "
+			"may (ls -l); become one of these, or root\n", option);
 	else
-		fprintf(stderr, "ncclinsp: %sno snapshot is there%s\n", option,
+		fprintf(stderr, "ncclinsp: %sno snapshot found%s\n", option,
 			!s->later ? "" : s->at ? " of that time" : ", or none that early");
 	return s->denied && !s->later ? CLI_NO_RIGHT : CLI_NOTHING;
 }

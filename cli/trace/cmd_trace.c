@@ -112,16 +112,16 @@ static int session_choose(struct session *s, const json_t *processes, json_t *co
 			json_array_append(s->pids, json_object_get(process, "pid"));
 	s->processes = json_array_size(s->pids);
 	if (!s->processes) {
-		fprintf(stderr, "ncclinsp: no process that uses NCCL %s; ncclinsp ps lists them\n",
-			session_is_filtered(s->cli) ? "is the one asked for" : "is there");
+		fprintf(stderr, "ncclinsp: no process %s; ncclinsp ps lists them\n",
+			session_is_filtered(s->cli) ? "that uses NCCL matches" : "uses NCCL");
 		return CLI_NOTHING;
 	}
 	if (s->cli->pids && s->processes < session_count_pids(s->cli->pids))
-		fprintf(stderr, "%zu of the %zu processes named use NCCL now; ncclinsp ps lists "
-			"them\n", s->processes, session_count_pids(s->cli->pids));
+		fprintf(stderr, "only %zu of the %zu processes given use NCCL now; ncclinsp ps "
+			"lists them\n", s->processes, session_count_pids(s->cli->pids));
 	if (session_is_filtered(s->cli) && s->processes > PIDS_MOST)
-		return cli_reject("%zu processes are meant, %d at most can be: choose by --pid, "
-				  "or take all", s->processes, PIDS_MOST);
+		return cli_reject("%zu processes match, but at most %d can be chosen: use --pid, "
+				  "or trace all", s->processes, PIDS_MOST);
 	return CLI_DONE;
 }
 
@@ -160,9 +160,9 @@ static int session_raise_each(struct session *s, double seconds)
 	int r = 0;
 
 	if (s->processes > WISHES)
-		return cli_reject("%zu processes are yours, and the level of %d can be raised at "
-				  "a time: choose by --job, --comm or --pid", s->processes,
-				  WISHES);
+		return cli_reject("you have %zu processes, and the level of at most %d can be "
+				  "raised at a time: choose by --job, --comm or --pid",
+				  s->processes, WISHES);
 	json_array_foreach(s->pids, i, pid)
 		if (!r)
 			r = session_put_level(s, session_body(pid, NULL, seconds));
@@ -369,7 +369,7 @@ static int session_take_exemplar(struct session *s, const char *id)
 	int r;
 
 	if (strspn(id, "0123456789TZ.-") != strlen(id) || strlen(id) > 64)
-		return session_tell_refused(id, "that is no exemplar's id; ncclinsp exemplars "
+		return session_tell_refused(id, "this is no exemplar's id; ncclinsp exemplars "
 					    "lists them", -ESRCH);
 	snprintf(target, sizeof(target), "/v1/exemplars/%s", id);
 	r = client_get(s->cli->client, target, &root);
@@ -427,13 +427,14 @@ static void session_tell(const struct session *s, const struct trace *t, const c
 			t->w.counts.slices, t->w.counts.arrows, bytes);
 	if (t->lost)
 		fprintf(stderr, "%" PRIu64 " of %" PRIu64 " records are missing; the threads "
-			"called \"lost\" show when: trace fewer processes (--pid, --comm)\n",
+			"named \"lost\" show when: trace fewer processes (--pid, --comm)\n",
 			t->lost, t->lost + t->nrecords);
 	if (t->malformed)
-		fprintf(stderr, "%" PRIu64 " lines or records made no sense\n", t->malformed);
+		fprintf(stderr, "lines or records that could not be read: %" PRIu64 "\n",
+			t->malformed);
 	if (t->live && !t->nrecords)
-		fputs("no records came: the processes post nothing, or do not follow the level "
-		      "(ncclinsp level)\n", stderr);
+		fputs("no records came: the processes make no NCCL calls, or do not follow the "
+		      "level (ncclinsp level)\n", stderr);
 	if (s->otf2)
 		fprintf(stderr, "open %s/traces.otf2 in Vampir, or read it with otf2-print\n",
 			path);
@@ -533,19 +534,19 @@ int cmd_trace(struct cli *cli)
 	int r, code;
 
 	if (!cli->path)
-		return cli_reject("where to: -o FILE (.json, .json.gz, .json.zst, .otf2), or -o - "
-				  "for stdout");
+		return cli_reject("trace needs -o FILE (.json, .json.gz, .json.zst, .otf2), or "
+				  "-o - for stdout");
 	if (!live && (session_is_filtered(cli) || cli->for_ns))
-		return cli_reject("--for, --pid, --job and --comm go with a trace of now, not "
-				  "with one of a file or with --kernels");
+		return cli_reject("--for, --pid, --job and --comm go with a live trace, not with "
+				  "a file, an exemplar or --kernels");
 	if (cli->pids && !session_count_pids(cli->pids))
-		return cli_reject("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
-				  cli->pids);
+		return cli_reject("'%s' does not fit --pid: process ids, such as 4711 or "
+				  "4711,4712", cli->pids);
 	if (!!cli->argument + !!cli->exemplar + !!cli->segment > 1)
-		return cli_reject("of what: a file, a segment, or an exemplar of the daemon?");
+		return cli_reject("give only one of: a file, --segment, --exemplar");
 	if (cli->segment && session_is_filtered(cli))
-		return cli_reject("--pid, --job and --comm go with a trace of now: a segment is of "
-				  "one process");
+		return cli_reject("--pid, --job and --comm do not go with --segment: a segment is "
+				  "of one process");
 	if (cli->segment && cli->kernels.count)
 		return cli_reject("--kernels goes with a file or a daemon, not with --segment");
 	kernels = cli->kernels.count ? trace_kernels_new(cli->kernels.text, cli->kernels.count)

@@ -61,8 +61,11 @@ void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
 {
 	const char *text = member_text(row, "text", "");
 	const char *end = strstr(text, ". ");
+	size_t len = end ? (size_t)(end - text) : strlen(text);
 
-	snprintf(buf, FINDINGS_SENTENCE, "%.*s", end ? (int)(end - text) : (int)strlen(text), text);
+	if (!end && len && text[len - 1] == '.')
+		len--;
+	snprintf(buf, FINDINGS_SENTENCE, "%.*s", (int)len, text);
 }
 
 void finding_headline(const json_t *row, char buf[FINDINGS_SENTENCE])

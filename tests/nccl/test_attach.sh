@@ -84,7 +84,7 @@ check "a job hangs while it is looked at" well
 check "the rank that lacks a call is named, with the call" is '(.behind | length == 1) and (.behind[0]
 	| .rank == 2 and .world_rank == 2 and .number == 2 and .others == 1 and .func == "AllReduce" and .count == 2097152
 	and .since_ns >= 2e9 and .lined_up == "calls"
-	and (.text | test("^rank 2 of communicator 0x[0-9a-f]{16} .pid [0-9]+. has not called #2, AllReduce of 2097152 ncclFloat32")))'
+	and (.text | test("^rank 2 of communicator 0x[0-9a-f]{16} .pid [0-9]+. has not made call #2, AllReduce of 2097152 ncclFloat32")))'
 kill "${PIDS[@]}"
 
 # ---- its end ------------------------------------------------------------------------------

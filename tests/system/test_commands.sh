@@ -98,7 +98,7 @@ check "as is what is not there" eval 'ends 4 "$I" mark -j 4712 eval && ends 4 "$
 check "json is the answer, of a change and of the list" \
 	eval '"$I" mark -j 4711 eval -o json | jq -e ".processes | length == 4" && "$I" mark -o json | jq -e ".processes[0].phase == \"eval\""'
 check "a level's dry run changes nothing either" \
-	eval 'ends 0 "$I" level -j 4711 trace --dry-run && says "would be trace, of 4 processes; nothing was changed" &&
+	eval 'ends 0 "$I" level -j 4711 trace --dry-run && says "would be trace, for 4 processes; nothing was changed" &&
 	      [ "$(api level | jq -c .wishes)" = "[]" ]'
 check "what is wrong can be asked of a job" eval '"$I" diagnose -j 4712 >"$T/out"; grep -q "no finding matches" "$T/out"'
 check "of one that is not here it is not said that it is well" \

@@ -91,7 +91,7 @@ end_all "$LAST"
 two_follow() { "$I" level --job "$US" ops >"$T/said" && grep -q "; 2 of $all " "$T/said"; }
 check "who has the control file follows" soon two_follow
 check "of the others it is said" exits 0 \
-	"^$((all - 2)) of them, in containers, have never seen it: is the directory of $T/control mounted" \
+	"^$((all - 2)) of them, in containers, have never read the control file: is the directory of $T/control mounted" \
 	cat "$T/said"
 dev_of() { stat -c %d "/proc/$1/root/dev/shm"; }
 GONE=$(dev_of "$(pgrep -P "$FIRST")")

@@ -41,7 +41,7 @@ check "a run" run_job one 1 2040 scenario ""
 check "... and another one, with other noise" run_job two 2 2040 scenario ""
 check "nothing differs" differs 0 '.differences == [] and .operations == 3 and .ranks == 12' one two
 check "... which it says, with the test and what was compared" exits 0 \
-	'^nothing differs beyond noise' "$I" diff "$T/one" "$T/two"
+	'^no difference beyond noise' "$I" diff "$T/one" "$T/two"
 check "... with how many operations, by which test" exits 0 \
 	'3 operations and 12 ranks .Mann-Whitney test, false discovery rate 1 %' "$I" diff "$T/one" "$T/two"
 check "a run with itself is no difference" differs 0 '.differences == []' one one
@@ -85,7 +85,7 @@ check "... and what NCCL chose for which size" differs 10 '
 		[262144, 2097152, 16777216 | ["dp", "AllReduce", ., "RING/SIMPLE", "TREE/SIMPLE"]]' one tree
 check "... before all else" differs 10 '.differences[0].what == "setting"' one tree
 
-check "the files of another day are none" exits 4 'the second run: no snapshot is there of that time' \
+check "the files of another day are none" exits 4 'the second run: no snapshot found of that time' \
 	"$I" diff "$T/one" "$T/two@1999-01-01"
 check "... and of this one are" differs 0 '.files_a == 1 and .files_b == 1' \
 	"one@$(date -u +%Y)" "two@$(date -u +%Y-%m)"

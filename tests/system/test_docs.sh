@@ -62,7 +62,7 @@ proofs_there() {
 	return $missing
 }
 
-# Each figure that `ncclinsp status` calls left out, by the last part of its path.
+# Each figure that `ncclinsp status` calls skipped, by the last part of its path.
 bounds_there() {
 	local path missing=0
 	for path in $(sed -nE 's/^\t\{ "([a-z_.]+)",?.*/\1/p' cli/left_out.c); do

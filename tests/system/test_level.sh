@@ -45,7 +45,7 @@ check "adds to what was wanted" wanted '.level == "kernel" and .sampling == "all
 check "one name of two communicators is not guessed" exits 2 "2 communicators .*give the id" \
 	"$I" level --comm tp ops
 check "one of the processes" exits 0 "^process $(pid): ops; . of 1 " "$I" level "$(pid)" ops
-check "all of it is listed" exits 0 "wanted of job 4711: kernel for .*, by uid $(id -u)" "$I" level
+check "all of it is listed" exits 0 "set for job 4711: kernel for .*, by uid $(id -u)" "$I" level
 check "what was wanted is taken back" eval \
 	'exits 0 "as before" "$I" level $(pid) default && wanted ".level == \"kernel\""'
 check "json is what the daemon answered" eval \

@@ -65,7 +65,7 @@ check "and tells of them" wait_until 20 probe_is '.events > 0 and .refused == 0'
 named() {
 	api_is 'findings?active=true' ".findings | map(select(.kind == \"proxy_starved\" and
 		(.evidence | .taker_command == \"nccl-hog\" and .taker_share > 0) and (.evidence.taker_share < 0.2 or
-		(.text | test(\"; pid [0-9]+ .nccl-hog. had its CPU for [0-9]+ % of that: \"))))) | length > 0"
+		(.text | test(\"For [0-9]+ % of that, its CPU ran pid [0-9]+ .nccl-hog.[.]\"))))) | length > 0"
 }
 check "the finding names the process that has the thread's CPU" wait_until 60 named
 pkill -f "$T/nccl-hog"

@@ -86,7 +86,7 @@ if wait_until 25 found slow .evidence.queue >/dev/null || ! is_busy; then
 		'.verdict == "CHANNEL" and .ranks == [1] and (.evidence.queue |
 		.kind == "qp" and .number == 269 and .channel == 1 and .nic == 0 and .others == 7 and .ratio > 2)'
 	check "... and in its sentence, with what to do" found slow \
-		'(.text | test("; its queue pair 269 \\(channel 1, NIC 0\\) takes [0-9.]+ times .* the 7 others to that rank; one of several paths is bad"))'
+		'(.text | test("[.] Its queue pair 269 \\(channel 1, NIC 0\\) takes [0-9.]+ times .* the 7 others to that rank[.] One of several paths is bad"))'
 else
 	skip "the slow channel is found" "the network threads of the simulator get no CPU here"
 fi

@@ -81,8 +81,8 @@ check "the worst of what was wrong then is named, with its node" \
 	jq -e '.moments[:3] | all(.findings == 1 and .worst == "RANK_DEAD" and .host == "other")' "$T/two.json"
 check "diagnose tells by its exit code" eval '"$I" replay "$T/two" diagnose >/dev/null; [ $? -eq 10 ]'
 
-check "what snapshots do not tell is said" exits 2 'do not tell what tail shows' "$I" replay "$SNAPS" tail
+check "what snapshots do not tell is said" exits 2 'do not have what tail shows' "$I" replay "$SNAPS" tail
 check "rows of different moments are not mixed" exits 2 'as tables only' "$I" replay "$SNAPS" ps -o csv
-check "where there is nothing it says so" exits 4 'no snapshot is there' "$I" replay "$T/job.scn"
+check "where there is nothing it says so" exits 4 'no snapshot found' "$I" replay "$T/job.scn"
 check "of what is to be said" exits 2 'which file or directory' "$I" replay
 done_testing

@@ -36,7 +36,7 @@ check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 # Seconds of it are a suspicion, as for the daemon; what its node has found is found.
 check "... as suspected, which is no finding" eval 'jq ".findings = []" "$SNAP" >"$T/seconds.json"
-	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and found when" "$I" report "$T/seconds.json"'
+	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and will be found after" "$I" report "$T/seconds.json"'
 # late_found JQ: the node has found a late rank, as JQ has it.
 late_found() {
 	jq -c '.findings = [{kind: "straggler", active: true, grade: "found", severity: "warning", verdict: "STEADY",
@@ -59,8 +59,8 @@ why() {
 	late_found ". + {evidence: ({func: \"AllReduce\", blame_ns: 30, moved_ns: 0} + $2)}"
 	verdict "[.verdicts[] | select(.verdict == \"STRAGGLER\").text | test(\"$1\")] == [true]" "$T/found.json"
 }
-check "... why, in the words of the daemon: its GPU" why 'its GPU is still busy with what was posted before' '{why: "gpu"}'
-check "... its input" why 'which comes late: see the process.s input pipeline' '{why: "host"}'
+check "... why, in the words of the daemon: its GPU" why 'its GPU is still busy with earlier work' '{why: "gpu"}'
+check "... its input" why 'but its process calls NCCL late: see the process.s input pipeline' '{why: "host"}'
 check "... the launches of its process" why 'launches its 1 ranks one after another' '{why: "launches"}'
 check "... and what of the waiting was handed on" why 'Of this, [0-9.]+m?s was lost in other communicators' '{why: null, moved_ns: 10}'
 check "... or that it is not known" why 'See that GPU.s clock' '{why: null}'
@@ -112,7 +112,7 @@ check "... ages are those of then, whenever a node began" eval \
 	'"$I" ps --from "$T/up1000000000000000.json" --from "$T/up50000000000.json" -o json |
 		jq -e "[.processes[].first_seen_mono_ns] | length == 2 and .[0] == .[1] and .[0] > 0"'
 check "what files do not tell is said" exits 2 'only the whole time' "$I" ops --from "$SNAP" --window 10s
-check "... and where there is none" exits 4 'no snapshot is there' "$I" ps --from "$T/nowhere"
+check "... and where there is none" exits 4 'no snapshot found' "$I" ps --from "$T/nowhere"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	mkdir "$T/open" && cp "$I" "$T/open" && echo "{}" >"$T/open/shut.json"
 	chmod 755 "$T" "$T/open" && chmod 600 "$T/open/shut.json"
@@ -149,7 +149,7 @@ check "... and is in one table with all others" eval \
 	 [ "$("$I" comms --from "$T/many" --no-header -o csv --fields host -r 75)" = node37 ]'
 rm "$T/many/node7.json.zst"
 check "ranks of whom no file tells are counted and named" verdict \
-	'[.verdicts[] | select(.verdict == "MISSING") | .text] == ["no file tells of 2 of 200 ranks: 14-15"]' "$T/many"
+	'[.verdicts[] | select(.verdict == "MISSING") | .text] == ["no file covers 2 of the 200 ranks: 14-15. Add the files of their nodes"]' "$T/many"
 for n in $(seq 0 99); do node "$n" -1 >"$T/many/node$n.json"; done
 rm "$T"/many/*.zst
 check "where nobody is late, nothing is said" exits 0 '^100 nodes, 100 files' "$I" report "$T/many"
@@ -169,7 +169,7 @@ check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
 jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
 check "... in the words of the daemon" verdict \
-	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit is 10s[.] It stays a warning until it has lasted for 5m00s: .*[.] 190 of its 200 ranks are not on these nodes"))' \
+	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit is 10s[.] It stays a warning until it has lasted for 5m00s, .*[.] 190 of its 200 ranks are not on these nodes"))' \
 	"$T"/stuck*.json
 open5() {	# FUNC SEQ COUNT RANKS: what these of node 5 are in
 	jq -c --arg func "$1" --argjson seq "$2" --argjson count "$3" --argjson ranks "$4" '
@@ -303,6 +303,6 @@ head -c 3000 "$SNAP" >"$T/half.json"
 echo '{}' >"$T/other.json"
 check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$T/found.json"
 check "... with the place" exits 10 'half.json: no snapshot of ncclinspd: byte 3000: the text ends early' "$I" report "$T/half.json" "$T/found.json"
-check "... nothing else: that is no answer" exits 4 'no snapshot is there' "$I" report "$T/other.json"
+check "... nothing else: that is no answer" exits 4 'no snapshot found' "$I" report "$T/other.json"
 check "without a path that is said" exits 2 'needs files' "$I" report
 done_testing

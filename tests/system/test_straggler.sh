@@ -95,7 +95,7 @@ NCCLINSP_KERNELS=always nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/host.scn
 started+=("$!")
 check "the thread whose call comes late is told to sleep" wait_until 40 finding host '.ranks == [2] and .evidence.why == "host" and
 	(.evidence.caller | .ran_share < 0.5 and .cpu_wait_share < 0.6) and (.evidence.caller.cpu_wait_share > 0.05 or
-		(.text | test("thread that calls \\([0-9]+\\) sleeps for [0-9]+ % of the time")))'
+		(.text | test("thread that calls NCCL \\(tid [0-9]+\\) sleeps for [0-9]+ % of the time")))'
 LATE=$(sed -n 's/.*: process 2 is pid //p' "$T/host.sim") CPU=$(taskset -cp $$ | sed 's/.*[ ,-]//')
 taskset -a -cp "$CPU" "$LATE" >/dev/null
 renice -n 19 $(ls "/proc/$LATE/task") >/dev/null

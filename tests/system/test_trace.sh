@@ -94,7 +94,7 @@ two() { api processes | jq -r '[.processes[1:3][].pid] | sort | join(",")'; }
 check "of two there are these, and who is not there is told" \
 	eval 'trace --pid "$(two),1" --for 1 -o "$T/two.json" 2>"$T/said"; has "$T/two.json" \
 	      "[.traceEvents[] | select(.cat == \"Coll\") | .pid] | unique == [$(two)]" &&
-	      grep -q "^2 of the 3 processes named use NCCL now" "$T/said"'
+	      grep -q "^only 2 of the 3 processes given use NCCL now" "$T/said"'
 check "compressed by its name" eval 'trace --for 0.3 -o "$T/c.json.gz" 2>/dev/null && sound "$T/c.json.gz"'
 
 timeout -k 1 60 "$B/ncclinsp" trace --for 100s -o "$T/int.json" 2>"$T/said" &
@@ -163,7 +163,7 @@ check "... and from its file" \
 check "... with the late one" waited "$T/ex.json"
 
 check "where to is to be said" exits 2 "-o FILE" trace
-check "of a file there is no time to come" exits 2 "go with a trace of now" trace "$T/ex" --for 1 -o "$T/x"
+check "of a file there is no time to come" exits 2 "go with a live trace" trace "$T/ex" --for 1 -o "$T/x"
 check "what is no such file is told" exits 1 "no black box" trace "$TOP/Makefile" -o "$T/x"
 check "... and a snapshot without operations" \
 	eval 'echo "{\"format\":\"ncclinsp-snapshot\",\"format_version\":1}" >"$T/empty"; exits 4 "no single operations" trace "$T/empty" -o "$T/x"'

@@ -124,7 +124,7 @@ check "those beyond wait" wait_until 60 waiting $THIEF 58
 check "one finding tells it" wait_until 20 told $THIEF 1
 numbered() { as_api $THIEF findings | jq -r '.findings[].text' | grep -q '^live processes that are not watched: 58[.]'; }
 check "with their number" wait_until 10 numbered
-check "and status, in a line" eval 'as $THIEF "$T/ncclinsp" -S "$SOCK" status | grep -q "left out *58 processes: "'
+check "and status, in a line" eval 'as $THIEF "$T/ncclinsp" -S "$SOCK" status | grep -q "skipped *58 processes: "'
 check "the other user is not told" eval 'told $VICTIM 0 && waiting $VICTIM 0'
 check "root is" eval 'told 0 1 && waiting 0 58'
 check "the other's job goes on being watched" wait_until 20 api_is processes "[$his] | length == 4"

@@ -102,7 +102,7 @@ older_job() {
 	check "$1: a job from before is watched, and nothing of it is lost" wait_until 60 whole
 	check "$1: it says which plugin it has" version_is 0.0.1
 	check "$1: a change of level says that it cannot follow" \
-		has '0 of 4 processes follow 4 of them cannot: their plugins are older' "$NEW/ncclinsp" level node ops
+		has '0 of 4 processes follow 4 of them cannot follow, because their plugins are older' "$NEW/ncclinsp" level node ops
 	check "$1: so do levels" has 'the level stays as it is: the plugin is older than the daemon: pid' \
 		"$NEW/ncclinsp" level
 	check "$1: and doctor" has 'is watched, but its plugin is older than the daemon' "$NEW/ncclinsp" doctor
