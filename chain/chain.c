@@ -73,7 +73,7 @@ static struct chain_side {
 	_Atomic int mask[PLUGINS];
 	uint32_t open, unlisted;	/* communicators, and those that `comms` has not */
 	nccl_logger_fn *logger;
-	_Atomic uint64_t wanted;	/* by the other: its mask above the events it brings */
+	_Atomic uint64_t wanted;	/* the second one's mask above the events it brings */
 } sides[NCCL_PROFILER_VERSIONS + 1];
 
 static struct {

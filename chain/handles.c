@@ -60,7 +60,7 @@ bool handles_add(struct handles *h, uint64_t key, const struct handle_pair *pair
 			continue;
 		if (held && !GET(entry->ended))
 			atomic_fetch_add_explicit(&h->forgotten, 1, memory_order_relaxed);
-		/* Who copies a part of what follows sees that the key has gone. */
+		/* A reader that copies a part of what follows sees that the key has gone. */
 		atomic_thread_fence(memory_order_release);
 		SET(entry->ours, pair->ours);
 		SET(entry->others, pair->others);

@@ -42,7 +42,7 @@ static const struct column attach_columns[] = {
 
 /* ---- processes ------------------------------------------------------------------------ */
 
-/* What its launcher told the process, as the daemon would have it of the plugin. */
+/* Reads what its launcher told the process, as the plugin would pass it on to the daemon. */
 static bool process_read(struct process *p, int64_t pid)
 {
 	static const char *const names[] = {
@@ -116,8 +116,8 @@ struct attach_run {
 	struct process *scratch;
 	char pids[PIDS_BYTES];
 	pid_t probe;
-	json_t *ranks;		/* in the job, by pid */
-	json_t *counted;	/* as the probe tells it */
+	json_t *ranks;		/* their ranks in the job, by pid */
+	json_t *counted;	/* the probe's answer */
 	json_t *answer;
 };
 
@@ -451,7 +451,7 @@ static void attach_answer(struct attach_run *a)
 	json_object_set_new(a->answer, "behind", attach_behind(a));
 }
 
-/* Beside the table; a count that is too low, and who lacks a call. */
+/* Lines beside the table: ranks that lack a call, and whether counts are too low. */
 static void attach_say(const struct attach_run *a)
 {
 	uint64_t lost = member_number(a->answer, "lost", 0);

@@ -21,7 +21,7 @@ static const struct row {
 	{ "unwatched.names", "names, shown as (other): at most 4096 are kept, half for one user" },
 	{ "unwatched.files", "times a file: live processes have too many" },
 	{ "reconstruct.comms_refused",
-	  "communicators: at most 8192 are followed, half for one user, or fewer (memory)" },
+	  "communicators: at most 8192 are followed, half for a user, or fewer (memory)" },
 	{ "memory.refused", "operations or communicators: no memory was left (memory-max)" },
 	{ "memory.forgotten", "ended processes: they made room for others (memory-max)" },
 	{ "aggregate.evicted",

@@ -25,7 +25,7 @@
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
 #define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY) | IN(ATTACH) | \
-		  IN(OVERLAP))			/* which rows, not whose */
+		  IN(OVERLAP))			/* choose rows */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
 #define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
 #define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))

@@ -41,12 +41,12 @@ enum afar_state {
 /* A rank of the communicator, as an answer has it. */
 struct afar_rank {
 	int32_t rank;
-	int32_t pid;		/* in its own pid namespace; UNKNOWN_I32: not told */
+	int32_t pid;		/* the pid in its own namespace; UNKNOWN_I32: not told */
 	char host[AFAR_HOST];	/* "": not told */
 	bool missing;		/* it is not among those that answered as its members */
 	bool silent;		/* its process gave no answer */
 	bool dead;		/* RAS takes its process for dead */
-	uint64_t calls;		/* of the function in question; UNKNOWN_U64: not told */
+	uint64_t calls;		/* calls of the function in question; UNKNOWN_U64: not told */
 };
 
 /* A rank of this node that is in the operation. */

@@ -171,7 +171,7 @@ static bool signal_is_crash(int32_t signal)
 	       signal == SIGTRAP || signal == SIGSYS;
 }
 
-/* As sigabbrev_np() of the C library from 2.32 on; real-time signals have no name. */
+/* Stands for sigabbrev_np() of the C library from 2.32 on; real-time signals have no name. */
 static const char *signal_name(int32_t signal)
 {
 	static const char *const names[] = {

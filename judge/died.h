@@ -33,12 +33,12 @@ struct death {
 	int32_t status;		/* wait(2)'s status; UNKNOWN_I32: the kernel did not tell */
 	struct xid xid;		/* the driver's error on its GPU then; number 0: none is known */
 	uint64_t oom_kills;	/* processes of its node that the kernel killed for memory then */
-	/* ... and those of its control group */
+	/* the kills in its control group */
 	const char *memory_cgroup;	/* NULL: not known */
 	bool memory_above;	/* its own is not known: this one is above it, with others in it */
 	uint64_t memory_kills;
 	uint64_t memory_limit_bytes;	/* UNKNOWN_U64: it has none */
-	/* what ncclinsp-probe(8) has seen; all zero: nothing */
+	/* the events that ncclinsp-probe(8) has seen; all zero: none */
 	int32_t sent;		/* the last signal that it was sent */
 	int32_t sender;		/* process that sent it; 0: the kernel */
 	const char *sender_command;

@@ -235,7 +235,7 @@ struct late_case {
 	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	const struct gpu_cause *gpu;	/* its GPU is slow; NULL: it is not, or nobody knows */
 	const struct late_caller *caller;	/* NULL: nothing is known of it */
-	const struct resources *resources;	/* of its process; NULL: nothing is known */
+	const struct resources *resources;	/* resources of its process; NULL: not known */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 

@@ -142,7 +142,7 @@ static void say_caller_works(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " (py-spy dump -p %d).", (int)c->who.pid);
 }
 
-/* What processes of its node waited for need not concern it. */
+/* The waiting of other processes of its node need not concern it. */
 static void late_add_pressure(struct phrase *text, const struct late_case *c)
 {
 	if (c->resources && resources_say_node(text, c->resources, late_cost(c), " Meanwhile "))

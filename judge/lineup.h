@@ -21,8 +21,8 @@ struct lineup_call {
 
 enum lineup_by {
 	LINEUP_NOT,		/* nothing tells which call is which */
-	LINEUP_CALLS,		/* by what was called */
-	LINEUP_TIME,		/* what was called fits in several ways: the nearest in time */
+	LINEUP_CALLS,		/* matched by what was called */
+	LINEUP_TIME,		/* matched by time, where calls fit in several ways */
 };
 
 struct lineup_rank {
@@ -36,10 +36,10 @@ struct lineup_rank {
 
 /* A call that others have made, and this rank has not. */
 struct lineup_lack {
-	int64_t number;		/* from 1 on */
+	int64_t number;		/* the number of the call, from 1 on */
 	uint64_t behind;	/* calls behind that one which were made as well */
 	uint32_t first;		/* the rank that called it first, */
-	uint32_t call;		/* as this one of its last calls */
+	uint32_t call;		/* the index among its last calls */
 	uint32_t others;	/* ranks that have called it */
 };
 

@@ -3,9 +3,9 @@
 #define JUDGE_RESOURCES_H
 
 /*
- * What a process lacks of its node: CPU time that the limit of a control group takes, memory, pages
- * and files that come late, CPUs near its devices.  Which of these explains what a rank costs, and
- * in which words.
+ * The needs of a process that its node does not meet: CPU time that the limit of a control group
+ * takes, memory, pages and files that come late, CPUs near its devices.  It is told which of these
+ * explains the cost of a rank, and in words.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 /* CPUs that a thread may run on, and a device that is at none of their NUMA nodes. */
 struct placement {
-	char cpus[64];		/* "32-63"; of a longer list the begin and "..." */
+	char cpus[64];		/* the list, as "32-63"; a long one ends in "..." */
 	char nodes[24];		/* their nodes: "1" */
 	char device_nodes[24];
 	bool nic;		/* all network interfaces of the node; else its GPU */
@@ -32,7 +32,7 @@ void placement_say(struct phrase *text, const struct placement *p);
 /* Parts of the last 20 to 40 s are < 0 where they are not known. */
 struct resources {
 	const char *cpu_cgroup;		/* the group with a limit of CPU time that took most, ... */
-	double cpu_limit;		/* ... in CPUs; NULL: there is none */
+	double cpu_limit;		/* the limit in CPUs, if there is a group */
 	double throttled_periods;	/* part of the limit's periods in which it was used up */
 	double throttled;		/* part of the time that its CPUs lost at most */
 	const char *memory_cgroup;	/* the group nearest to its limit of memory; NULL: none */
@@ -41,14 +41,14 @@ struct resources {
 	/* the time in which a process of its own group, or of the node, waited for this */
 	double cpu_stalled, memory_stalled, io_stalled;
 	double node_cpu_stalled, node_memory_stalled, node_io_stalled;
-	double major_faults;		/* of the thread, a second: pages read from a disk */
-	uint64_t swapped_bytes;		/* of the process; UNKNOWN_U64 */
+	double major_faults;		/* pages that the thread had read from a disk, a second */
+	uint64_t swapped_bytes;		/* memory of the process; UNKNOWN_U64 */
 	bool apart;
 	struct placement placement;
 };
 
 #define RESOURCES_LEAST	0.05	/* part of the time that is worth a word ... */
-#define RESOURCES_COST	3	/* ... beside what it costs: one in so many explains it */
+#define RESOURCES_COST	3	/* a lack of 1/3 of the cost or more explains it */
 
 /* Does it explain a cost, a part of the time as well, that a thing took that part of the time? */
 static inline bool resources_explain(double part, double cost)
@@ -63,8 +63,8 @@ void resources_say_throttled(struct phrase *text, const struct resources *r);
 void resources_say_memory(struct phrase *text, const struct resources *r);
 
 /*
- * What a thread may wait for that sleeps so much of the time: files, pages.  False, and nothing is
- * said: neither explains that.
+ * The things that a thread may wait for that sleeps so much of the time: files, pages.  False, and
+ * nothing is said: neither explains that.
  */
 bool resources_say_sleep(struct phrase *text, const struct resources *r, double sleeps);
 

@@ -10,7 +10,7 @@
 #define LACKS_OF_SHARE	0.1	/* part of the cost of the link */
 #define RESENT		10	/* segments that are worth a word, */
 #define RESENT_OF	1e-4	/* part of what the link sent meanwhile: TCP slows down by less */
-#define SEGMENT_BYTES	1448	/* of a segment on Ethernet */
+#define SEGMENT_BYTES	1448	/* the payload of a segment on Ethernet */
 
 /* Rows by enum delay_where. */
 static const char *const actions[] = {

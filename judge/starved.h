@@ -90,7 +90,7 @@ struct starved_case {
 	int32_t taker;		/* process that had its CPU meanwhile for longest; 0: not known */
 	const char *taker_command;
 	double taker_share;	/* part of that time; < 0: not known */
-	const struct resources *resources;	/* of its process; NULL: nothing is known */
+	const struct resources *resources;	/* resources of its process; NULL: not known */
 };
 
 void starved_say(const struct starved_case *c, char *text, size_t size);

@@ -92,8 +92,8 @@ struct daemon {
 	uint32_t noutputs;
 	struct unwatched unwatched[DAEMON_UNWATCHED];	/* found when last asked */
 	size_t watch_turn;		/* the process whose threads are looked at first */
-	uint64_t looked_records;	/* that had come at the last look, */
-	uint64_t moved_ns;		/* ... and when there were new ones last */
+	uint64_t looked_records;	/* records that had come at the last look, */
+	uint64_t moved_ns;		/* the time at which new ones came last */
 	struct steer *steer;
 	struct marks *marks;
 	struct raise *raise;		/* NULL: other nodes are not asked */

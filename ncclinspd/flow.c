@@ -23,9 +23,9 @@
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
 #define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s ... */
-#define CALLING_NS	UINT64_C(20000000000)	/* ... and of who records nothing, nothing */
+#define CALLING_NS	UINT64_C(20000000000)	/* not without records for so long */
 #define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
-#define IDLE_SHARE	1000	/* where nothing has come for a while 1/1000, ... */
+#define IDLE_SHARE	1000	/* or 1/1000 where nothing has come for a while, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 #define IDLE_NS		UINT64_C(10000000000)
 
@@ -116,7 +116,7 @@ void flow_requested(const struct net_request *request, uint64_t now_ns, void *ar
 	queues_add(d->queues, request, now_ns);
 }
 
-/* What the kernel tells of the process. */
+/* Reads the kernel's word about the process. */
 static void process_open_kernel(struct process *p)
 {
 	const struct segment *seg = process_segment(p);

@@ -128,7 +128,7 @@ static void daemon_on_alive_timer(void *arg, uint64_t now_ns)
 	loop_arm(d->loop, &d->alive_timer, now_ns + d->manager.watchdog_ns / 3);
 }
 
-/* Those for whom it runs hold a lock for as long as they live. */
+/* Processes for which it runs hold a lock for as long as they live. */
 static bool lock_is_held(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

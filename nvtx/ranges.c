@@ -20,7 +20,7 @@
 #include "plugin/loaded.h"
 
 #define EXPORT		__attribute__((visibility("default")))
-#define DEPTH		16	/* as in the plugin: names of deeper ones are not kept */
+#define DEPTH		16	/* the plugin's depth: names of deeper ones are not kept */
 #define NAME_BYTES	64	/* more than the plugin takes */
 
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn *export);
@@ -158,7 +158,7 @@ static char *utf8_put(char *to, uint32_t code)
 	return to;
 }
 
-/* As much as fits, in whole characters. */
+/* Copies as much as fits, in whole characters. */
 static const char *name_of_wide(const wchar_t *wide, char name[NAME_BYTES])
 {
 	char *to = name;
@@ -230,7 +230,7 @@ static void *nvtx_string_w(const void *domain, const wchar_t *wide)
 	return nvtx_string_a(domain, name_of_wide(wide, name));
 }
 
-/* In the list "default,name,name": "default" is the domain without a name; no list: all are. */
+/* The list is "default,name,name": "default" is the domain without a name; no list: all are. */
 static bool domain_is_listed(const char *name)
 {
 	const char *list = getenv("NCCLINSP_NVTX_DOMAINS");

@@ -438,7 +438,7 @@ RARE int event_state_seldom(struct nci_record *rec, uint32_t state, const void *
 	return cost_end(rec->type, from);
 }
 
-/* By the machine's counter, and a span that is exact; else as any. */
+/* Takes a state by the machine's counter and an exact span; else as any other state. */
 INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t event, uint32_t state,
 			    const void *args, states_fn *fn)
 {
@@ -539,7 +539,7 @@ static __attribute__((noinline)) int op_stop(struct shmring_lane *lane, struct n
 	return cost_end(NCI_EV_PROXY_OP, ticks);
 }
 
-/* By another thread than the starter, the first event of a thread, or an odd clock. */
+/* Stops by another thread than the starter, as a thread's first event, or by an odd clock. */
 RARE int event_stop_rare(uint64_t handle)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);

@@ -203,7 +203,7 @@ static uint32_t fill_net_request(struct nci_ev_net_plugin *ev, const struct nccl
 	ev->request = ib->qp.wr_id;
 	ev->queue = (uint32_t)ib->qp.qpNum;
 	ev->device = ib->qp.device;
-	if (send) {		/* of a receive both are what they were */
+	if (send) {		/* both stay as they were for a receive */
 		ev->bytes = ib->qp.length;
 		ev->opcode = ib->qp.opcode;
 	}

@@ -17,7 +17,7 @@
 /* Zeroed storage is an empty cache.  Each entry: pointer << 16 | id; 0: empty. */
 struct intern {
 	_Atomic uint64_t place[INTERN_PLACES];
-	_Atomic uint64_t tag[INTERN_TAGS];	/* those whose names are in the table */
+	_Atomic uint64_t tag[INTERN_TAGS];	/* tags whose names are in the table */
 };
 
 /* Forget all pointers: libnccl may have been mapped anew, with other names there. */

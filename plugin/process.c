@@ -22,8 +22,8 @@
 #include "plugin/tag.h"
 
 #define LANES_AHEAD	16	/* made when communicators are; more if threads come */
-#define LOOK_NS		UINT64_C(1000000000)	/* what a look has told holds no longer, ... */
-#define LOOK_BYTES	(UINT64_C(640) << 20)	/* and for one init for so much that is free */
+#define LOOK_NS		UINT64_C(1000000000)	/* the time for which a look holds, ... */
+#define LOOK_BYTES	(UINT64_C(640) << 20)	/* the free space for each init that it saves */
 
 struct plugin_process process_self;
 __thread struct process_thread process_thread;
@@ -334,7 +334,7 @@ static void mask_set(struct plugin_process *p, const struct process_comm *comm, 
 		state.is_steered[number % SHMRING_COMMS] = steered;
 }
 
-/* What an init finds out about machine and libraries before it takes the lock for good. */
+/* An init finds these out about machine and libraries before it takes the lock for good. */
 struct surroundings {
 	bool fresh;		/* no look is needed: the last one will do */
 	bool has_gpu;

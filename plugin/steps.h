@@ -22,7 +22,7 @@
 #define STEPS_OPEN	8
 #define STEPS_NO_SUMS	0xffff	/* takes a note's place: each step leaves a record */
 
-#define STEPS_INHERITED	((NCI_FORM_SEND | NCI_FORM_FOREIGN) << 8)	/* of a head */
+#define STEPS_INHERITED	((NCI_FORM_SEND | NCI_FORM_FOREIGN) << 8)	/* a head's forms */
 
 /* The operation with that token, if it is live; NULL: it is not, or no operation. */
 static inline struct nci_ev_proxy_op *steps_find(uint64_t token)
@@ -104,8 +104,8 @@ struct steps_ending {
 };
 
 /*
- * What the parent of a step names, if that is live at all.  It is an operation whose books
- * are this thread's if it has the step's sums: only such a one gets any.
+ * The operation that a step names as its parent, if it is live at all.  Its books are this
+ * thread's if it has the step's sums: only such a one gets any.
  */
 INLINE struct nci_ev_proxy_op *steps_parent(struct shmring_lane *lane,
 					    const struct nci_record *step)

@@ -36,7 +36,7 @@ void ncclinsp_tag_push(uint64_t tag)
 	process_thread.tag = tag;
 }
 
-/* Without room for the name, the tag stays as it is. */
+/* The tag stays as it is if the name has no room. */
 void ncclinsp_tag_push_name(const char *name)
 {
 	bool live = atomic_load_explicit(&process_self.live, memory_order_acquire);

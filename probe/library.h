@@ -11,7 +11,7 @@
 
 struct library {
 	int fd;				/* the file, whatever name it has by now */
-	char path[512];			/* as the process names it; cut where that is longer */
+	char path[512];			/* the path that the process has; a longer one is cut */
 	uint64_t at[CALLS_END];		/* places in the file; 0: it has no such function */
 	uint32_t rank_at;		/* place of `rank` in struct ncclComm; 0: not known */
 };

@@ -14,7 +14,7 @@
 
 struct resent_key {
 	int32_t pid;
-	uint32_t turn;		/* 0 or 1: counted in, or waiting to be told */
+	uint32_t turn;		/* the half, 0 or 1: counted in, or waiting to be told */
 	uint8_t address[16];	/* the other end's */
 };
 

@@ -59,7 +59,7 @@ struct probe_event {
 	uint64_t at_ns;		/* CLOCK_MONOTONIC: when the thread ran again, or it happened */
 	uint64_t wait_ns;
 	uint64_t lost;		/* events that found no room, since the probe's client came */
-	int32_t number;		/* of a wait the thread's; of all else the process's */
+	int32_t number;		/* the thread's number in a wait; else the process's */
 	uint32_t kind;		/* enum probe_kind */
 	int32_t signal;
 	uint32_t zero;

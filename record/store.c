@@ -30,7 +30,7 @@
 static struct {
 	struct record_header *header;	/* NULL: there is no file */
 	uint64_t limit;
-	uint64_t end;			/* of the last cut; a thread that still asks for blocks
+	uint64_t end;			/* the last cut's place; a thread that still asks for blocks
 					   may have made the file longer since */
 	_Atomic uint64_t next;		/* offset of the next record */
 	_Atomic uint64_t ready;		/* blocks are there up to here */

@@ -134,7 +134,7 @@ static void read_json(struct scan *s, struct scan_text *text)
 
 /* ---- lists -------------------------------------------------------------------- */
 
-/* As a LIST() of anything is. */
+/* The layout is that of any LIST(). */
 struct read_list {
 	void *at;
 	uint32_t n, room;

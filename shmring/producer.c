@@ -54,7 +54,7 @@ static int file_allocate(int fd, off_t offset, size_t bytes)
 	return -r;
 }
 
-/* `at`: the place, of ours; NULL: anywhere. */
+/* The place is `at`, one of ours; NULL: anywhere. */
 static void *file_map(int fd, off_t offset, size_t bytes, void *at)
 {
 	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
@@ -480,7 +480,7 @@ struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *toke
 	if (lane->refuse) {
 		lane->refuse--;
 	} else {
-		lane->free = SHMRING_NO_SLOT;	/* or a list in disorder ended early */
+		lane->free = SHMRING_NO_SLOT;	/* a list in disorder has ended early */
 		for (uint32_t i = 0; i < SLOW_SLOTS; i++, lane->look++)
 			found += slot_regain(lane, lane->look % SHMRING_SLOTS, abandoned, arg);
 		lane->refuse = found < SLOW_EVERY ? SLOW_EVERY - found : 0;

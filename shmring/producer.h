@@ -76,7 +76,7 @@ struct shmring {
 	size_t tables_bytes;
 	_Atomic uint32_t most;		/* lanes: no more are made */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
-	struct nci_slot *slots;		/* by nci_token_lane() and nci_token_slot() */
+	struct nci_slot *slots;		/* the slots, by nci_token_lane() and nci_token_slot() */
 	uint32_t slot_mask;		/* bits of a token that count there */
 	struct shmring_lane lane[NCI_MAX_LANES];
 };
@@ -156,7 +156,7 @@ static inline struct nci_record *shmring_slot(struct nci_slot *pool, uint32_t sl
 	struct nci_record *rec = (struct nci_record *)&pool[slot];
 
 	if (!rec)
-		__builtin_unreachable();	/* else callers ask again */
+		__builtin_unreachable();	/* callers need not ask again */
 	return rec;
 }
 

@@ -26,7 +26,7 @@ struct hold {
 	void *arg;
 };
 
-/* 0 or -ENOMEM.  A zeroed one may be deinitialised, which drops what waits. */
+/* Returns 0 or -ENOMEM.  A zeroed one may be deinitialised, which drops what waits. */
 int hold_init(struct hold *h, uint32_t room, size_t entry_bytes,
 	      void (*take_in)(const void *entry, void *arg), void *arg);
 void hold_deinit(struct hold *h);

@@ -67,7 +67,7 @@ struct keyed {
 		__VA_ARGS__								\
 	}
 
-/* 0 or -ENOMEM.  A zeroed one is empty, and may be deinitialised; no item is told that it goes. */
+/* Returns 0 or -ENOMEM.  A zeroed one is empty, and may be deinitialised: no item is told. */
 int keyed_init(struct keyed *t, const struct keyed_config *config);
 void keyed_deinit(struct keyed *t);
 size_t keyed_bytes(const struct keyed *t);	/* when it is full */

@@ -149,7 +149,8 @@ START_TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning)
 	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.lost.before"), 50000);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.lost.pool"), 0);
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "ran before this daemon started"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "ran before this daemon started"));
 	json_decref(a);
 	work(40, 1000, 0, NULL);
 	expect(0);

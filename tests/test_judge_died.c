@@ -177,8 +177,8 @@ START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 	deaths[0].xid = (struct xid){ .number = 79, .pid = UNKNOWN_I32 };
 	deaths[0].status = 9;
 	died_say(list, 2, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, " died in the middle of AllReduce #41 on dp, because of Xid 79 "
-				     "(GPU has "
+	ck_assert_ptr_nonnull(strstr(text, " died in the middle of AllReduce #41 on dp, because "
+				     "of Xid 79 (GPU has "
 				     "fallen off the bus) on its GPU; "));
 	ck_assert_ptr_nonnull(strstr(text, ". The GPU or its driver is at fault: drain the node"));
 	ck_assert_ptr_null(strstr(text, "SIGKILL"));

@@ -54,7 +54,7 @@
 #define list_remove(l, i)	list_close((l)->at, &(l)->n, (i), sizeof(*(l)->at))
 #define array_remove(array, n, i)	list_close((array), (n), (i), sizeof((array)[0]))
 
-/* As qsort(), which takes no NULL, and an empty list is one. */
+/* Calls qsort(), which takes no NULL; an empty list is one. */
 #define list_sort(l, compare)						\
 	((l)->n ? qsort((l)->at, (l)->n, sizeof(*(l)->at), (compare)) : (void)0)
 

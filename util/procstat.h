@@ -15,7 +15,7 @@ uint64_t procstat_start_time(const char *text, char *state);
 /* Its major faults so far, or those of a thread; UNKNOWN_U64. */
 uint64_t procstat_major_faults(const char *text);
 
-/* What follows that name at the begin of a line, without blanks; NULL: there is no such line. */
+/* The text after that name at the begin of a line, without blanks; NULL: no such line. */
 const char *procstat_find(const char *text, const char *name);
 
 /* The number there; UNKNOWN_U64. */

@@ -152,7 +152,7 @@ static void scan_put_code(struct scan *s, uint32_t code)
 		scan_put(s, (char)(0x80 | (code >> (6 * more) & 0x3f)));
 }
 
-/* What stands behind a backslash. */
+/* Reads the character behind a backslash. */
 static bool scan_escape(struct scan *s)
 {
 	static const char escapes[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";

@@ -87,7 +87,7 @@ static int stream_expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer
 int zst_expand(const char *bytes, size_t n, size_t max, char **out, size_t *out_bytes)
 {
 	CLEANUP(stream_freep) ZSTD_DStream *stream = ZSTD_createDStream();
-	unsigned long long told = ZSTD_getFrameContentSize(bytes, n);	/* or two huge errors */
+	unsigned long long told = ZSTD_getFrameContentSize(bytes, n);	/* two huge ones: errors */
 	size_t room = told < max ? (size_t)told + 1 : n < max / 8 ? 8 * n + 1 : max + 1;
 	ZSTD_outBuffer to = { malloc(room), room, 0 };
 	ZSTD_inBuffer in = { bytes, n, 0 };

@@ -63,7 +63,7 @@ struct listing_query {
 	bool ascending;
 	int lines;		/* lines of a table since its header */
 	json_t *members;	/* ranks and their processes, when asked for; or NULL */
-	json_t *jobs;		/* as label_jobs(), when options name a job; or NULL */
+	json_t *jobs;		/* the jobs, as in label_jobs(), when options name one; or NULL */
 };
 
 /* Ask, filter, print, and again with -w.  Returns an exit code. */

@@ -262,7 +262,8 @@ static const struct {
 			    "the daemon does not look",
 			    "ask the container's own daemon, if there is one. Else start the job "
 			    "without that variable (the daemon looks into a container's "
-			    NCI_SHM_DIR "), or mount the directory of ncclinspd's --shm-dir there" },
+			    NCI_SHM_DIR "), or mount the directory of ncclinspd's --shm-dir "
+			    "there" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
 			       "records into another directory than the daemon reads",
 			       "ask its own daemon, if there is one; else start the job with the "
@@ -275,7 +276,8 @@ static const struct {
 		     "compare the job's NCCLINSP_SHM_DIR with ncclinspd's --shm-dir; with "
 		     "NCCL_DEBUG=WARN the plugin says why it records nothing" },
 	[OLD] = { DOCTOR_WARNING,
-		  "is watched, but its plugin is older than the daemon: its level cannot be changed",
+		  "is watched, but its plugin is older than the daemon: its level cannot be "
+		  "changed",
 		  "nothing is lost; the job gets the new plugin when it is started again" },
 	[DEAF] = { DOCTOR_WARNING,
 		   "is watched, but does not read the daemon's control file: ncclinsp level does "

@@ -115,7 +115,8 @@ int variables_read(int64_t pid, json_t **rows)
 	}
 	variables_add_set(*rows, all, gone, ARRAY_LEN(gone),
 			  "no longer read: use NCCLINSP_KERNELS");
-	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "describes the job; the plugin copies it");
+	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers),
+			  "describes the job; the plugin copies it");
 	json_decref(all);
 	return 0;
 }

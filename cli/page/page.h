@@ -14,7 +14,7 @@
 struct page {
 	FILE *out;
 	const json_t *verdicts;		/* rows of ncclinsp report, the worst first */
-	const json_t *status;		/* of all nodes together */
+	const json_t *status;		/* the sums over all nodes */
 	const json_t *processes, *ranks, *ops, *peers, *clocks;	/* arrays */
 	const json_t *collectives;	/* times are those of the nodes' wall clocks */
 	const char *written;		/* when the newest file was written; "": not told */

@@ -83,7 +83,7 @@ struct report_style {
 	uint64_t now_ns;	/* CLOCK_MONOTONIC, for COL_SINCE */
 	enum report_units units;
 	bool varies;		/* rows may differ, beyond these, where REPORT_VARIES says so */
-	bool coarse;		/* of what has lasted for less than a second only that */
+	bool coarse;		/* times in flight below a second are not told more closely */
 	bool utc;		/* times of day: else those of the local zone */
 };
 

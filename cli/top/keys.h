@@ -29,7 +29,7 @@ enum key {
 	KEYS_NONE,	/* draws, and does nothing else */
 	KEYS_WHEEL_UP,
 	KEYS_WHEEL_DOWN,
-	KEYS_CLICK = 1 << 24,	/* and the line and column of the screen: KEYS_CLICK_AT() */
+	KEYS_CLICK = 1 << 24,	/* a click, with line and column of the screen: KEYS_CLICK_AT() */
 };
 
 #define KEYS_CLICK_AT(x, y) (KEYS_CLICK | ((y) & 0xfff) << 12 | ((x) & 0xfff))
@@ -37,7 +37,7 @@ enum key {
 /* Acts on a key; one that means nothing here is ignored. */
 void keys_press(struct place *place, const struct view *view, int key);
 
-/* What each key does, a line each; and the keys' names in one line. */
+/* The help: a line for each key; and the keys' names in one line. */
 void keys_put_help(struct frame *frame, const struct place *place);
 void keys_put_footer(struct frame *frame, const struct place *place);
 

@@ -52,7 +52,7 @@ struct place {
 	bool follow;	/* the cursor stays with its row, not with its line */
 	bool paused;
 	bool help;
-	bool help_keys;		/* of the keys, instead of what is on the screen */
+	bool help_keys;		/* the help is about all keys, not about the screen */
 	bool quit;
 	bool interactive;	/* false: one frame of text, no keys */
 	bool ascii;
@@ -67,7 +67,7 @@ struct place {
 	json_t *folded;	/* keys of the tree's branches that are; or NULL */
 	/* the state of the last frame */
 	int page;	/* rows that it had room for */
-	int header_line;	/* of the table that the keys act on; -1: it has none */
+	int header_line;	/* the header of the table that keys act on; -1: it has none */
 	struct report shown;	/* its columns */
 	int count;	/* rows that there were */
 	json_t *under;	/* the row under the cursor; or NULL */

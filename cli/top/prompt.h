@@ -12,8 +12,8 @@ struct prompt {
 	const char *label;	/* NULL: nothing is asked */
 	int what;		/* the text's purpose */
 	char text[PROMPT_TEXT];
-	char before[PROMPT_TEXT];	/* what holds until another text is taken; "": nothing */
-	const char *enter;	/* what Enter does without a text, where that does not hold on */
+	char before[PROMPT_TEXT];	/* the text in force until another is taken; "": none */
+	const char *enter;	/* the effect of Enter without a text, if it has one */
 	char error[PROMPT_TEXT];	/* why it is not taken; "": it is */
 };
 

@@ -450,7 +450,7 @@ static const char *source_of(const struct cli *cli, bool live)
 	return live ? "live" : cli->argument ?: cli->exemplar ?: "remembered";
 }
 
-/* 0, or the message why not is in `why`. */
+/* Returns 0, else the reason is in `why`. */
 static int session_open(struct session *s, const char *path, char why[256])
 {
 	size_t n = strlen(path);

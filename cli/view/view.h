@@ -102,7 +102,7 @@ extern const struct view_table_type {
 	const char *title;
 	const struct column *columns;
 	const size_t *count;
-	const char *const *meanings;	/* of each column */
+	const char *const *meanings;	/* the meaning of each column */
 	const char *nothing;	/* said when there is no row */
 	const char *key;	/* path: what tells a row from all others */
 } view_tables[VIEW_TABLES];

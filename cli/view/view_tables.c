@@ -4,7 +4,7 @@
 #include "cli/view/findings.h"
 #include "cli/view/view.h"
 
-/* What each column means, in the order of the columns. */
+/* The meaning of each column, in the order of the columns. */
 #define MEANINGS(table) static const char *const table##_meanings[]
 MEANINGS(rank) = {
 #include "schema/rank_meanings.h"

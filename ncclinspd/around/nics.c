@@ -15,7 +15,7 @@
 #include "util/list.h"
 
 #define INTERVAL_NS	UINT64_C(10000000000)
-#define ACTIVE		'4'	/* of an RDMA port's "4: ACTIVE" */
+#define ACTIVE		'4'	/* the state in an RDMA port's "4: ACTIVE" */
 
 /* One interface, with its last readings. */
 struct nic {
@@ -23,7 +23,7 @@ struct nic {
 	char directory[300];	/* beneath sys/class: infiniband/mlx5_0/ports/1, net/eth0 */
 	uint64_t total[NICS_MINUTE][NIC_COUNT];
 	uint32_t turns;
-	bool seen;		/* in this turn */
+	bool seen;		/* found in this turn */
 };
 
 struct nics {
@@ -137,7 +137,7 @@ static void nic_read(struct nics *s, bool rdma, const char *directory, const cha
 	nic->health.numa_node = nic_number(s, nic, rdma ? "../../device/numa_node" :
 						  "device/numa_node");
 	if (clock_ns(CLOCK_MONOTONIC) > nic->health.read_ns + NICS_STALE_NS)
-		nic->turns = 0;		/* what was counted meanwhile is not of the last minute */
+		nic->turns = 0;		/* counts made meanwhile are not of the last minute */
 	nic_read_state(s, nic);
 	nic_read_counts(s, nic);
 	nic->health.read_ns = clock_ns(CLOCK_MONOTONIC);
@@ -181,7 +181,7 @@ static void take_rdma(struct nics *s, const char *above, const char *name)
 		each_name(s, ports, take_port);
 }
 
-/* Those of hardware; what is an RDMA device as well is read as one. */
+/* Reads interfaces of hardware; one that is an RDMA device as well is read as that. */
 static void take_net(struct nics *s, const char *above, const char *name)
 {
 	char path[700], directory[300];

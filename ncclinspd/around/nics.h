@@ -26,7 +26,7 @@ void nics_free(struct nics *n);
 /* They are read from now on, or not. */
 void nics_look(struct nics *n, bool wanted);
 
-/* Those that there are, with what is known of each.  Never waits. */
+/* The interfaces that there are, with the health of each.  Never waits. */
 uint32_t nics_all(struct nics *n, uint64_t now_ns, struct nic_health out[NICS_MOST]);
 
 #endif

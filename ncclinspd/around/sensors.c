@@ -41,7 +41,7 @@ struct sensors {
 	uint32_t ngpus;
 	uint64_t retry_ns;
 	struct sensors_wanted chosen;
-	char found[NVML_WHY];	/* what is to be told as `why` */
+	char found[NVML_WHY];	/* the reason, to be told as `why` */
 	/* shared, under the lock */
 	struct sensors_wanted wanted;
 	struct gpu_health told[SENSORS_GPUS];

@@ -21,7 +21,7 @@ struct turns {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stop, left, finished;
-	uint64_t from_ns;	/* of the present turn; 0: none */
+	uint64_t from_ns;	/* begin of the present turn; 0: none */
 };
 
 void turns_lock(struct turns *t)

@@ -16,13 +16,13 @@
 struct turns;
 
 struct turns_work {
-	const char *name;		/* of what hangs, for the log */
+	const char *name;		/* the name for the log, if it hangs */
 	uint64_t interval_ns;
 	/* Under the lock: takes over what is wanted.  False: nothing is, and no turn is made. */
 	bool (*prepare)(void *state);
-	void (*turn)(void *state);	/* for as long as it takes, without the lock */
+	void (*turn)(void *state);	/* takes as long as it likes, without the lock */
 	void (*tell)(void *state);	/* under the lock: hands over what came of it */
-	void (*end)(void *state);	/* for as long as it takes: nothing else uses it any more */
+	void (*end)(void *state);	/* takes as long as it likes: nothing else uses the state */
 };
 
 /* 0, -ENOMEM, or why there is no thread: then the state is the caller's. */

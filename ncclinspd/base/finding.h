@@ -63,7 +63,7 @@ enum finding_grade {
 #define FINDING_JOB		65	/* longer ids are cut */
 #define FINDING_EVIDENCE	8192
 #define FINDING_GATHERED	6	/* lines of what was gathered about it ... */
-#define FINDING_LINE		256	/* ... of so many bytes, the end included */
+#define FINDING_LINE		256	/* bytes of a line, the end included */
 
 struct detector;
 
@@ -85,11 +85,11 @@ struct finding_life {
 	uint64_t until_ns;	/* 0: active */
 	uint64_t key;
 	bool told;		/* `changed` has had it as found before, */
-	bool alarmed;		/* ... and as critical */
+	bool alarmed;		/* told as critical */
 	const struct detector *detector;
-	int32_t pid;		/* of process_id; UNKNOWN_I32 */
+	int32_t pid;		/* the pid of process_id; UNKNOWN_I32 */
 	char job[FINDING_JOB];	/* job_id(); "": not told, or about no process */
-	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks */
+	struct finding_whom whom[FINDING_RANKS];	/* one for each of ranks */
 	char gathered[FINDING_GATHERED][FINDING_LINE];	/* diagnose_gather(); "": no line */
 };
 

@@ -54,7 +54,7 @@ struct seat {
 	uint32_t member;
 	/* a stage's sends and receives since they were last compared, */
 	uint64_t sends, sends_wait_ns;
-	uint64_t track_wait_ns;		/* ... and what its GPU had waited in all else by then */
+	uint64_t track_wait_ns;		/* the wait of its GPU in all else by then */
 };
 
 struct straggler_unit {
@@ -62,9 +62,9 @@ struct straggler_unit {
 	uint64_t key;
 	uint64_t comm;
 	name_t func;
-	uint64_t seq;		/* of the newest operation; UNKNOWN_U64 */
-	bool stages;		/* of a pipeline, by sends and receives ... */
-	uint64_t compared_ns;	/* ... that were compared then */
+	uint64_t seq;		/* number of the newest operation; UNKNOWN_U64 */
+	bool stages;		/* it is a pipeline, by sends and receives ... */
+	uint64_t compared_ns;	/* the time at which these were compared */
 	bool changed;		/* operations have settled since the last look */
 	uint32_t nseats;
 	struct seat seat[OP_RANKS];
@@ -73,7 +73,7 @@ struct straggler_unit {
 
 struct joint_part {
 	uint32_t track;
-	uint32_t place;		/* in the ring of its track */
+	uint32_t place;		/* the index in the ring of its track */
 	uint32_t seat;
 	uint64_t gpu;
 	uint64_t start;
@@ -769,7 +769,7 @@ static void stages_compare(struct straggler *s, struct straggler_unit *u, uint64
 
 /* ---- time ---------------------------------------------------------------------- */
 
-/* What has come since the last look; at the end of a slot or window, all. */
+/* Takes in operations since the last look; at the end of a slot or window, all. */
 static void units_look(struct straggler *s, uint64_t now_ns)
 {
 	bool slot = now_ns >= s->slot_ns + s->window_ns / LATE_WINDOW;

@@ -103,7 +103,7 @@ struct straggler_recent {
 	uint64_t window_ns;	/* the time that the rest is of */
 	uint64_t ops;		/* compared in it; 0: nothing is known of what it waited */
 	uint64_t wait_ns;	/* sums as in struct straggler_sums, of all that ended: */
-	uint64_t blame_ns;	/* what was timed stands for the rest */
+	uint64_t blame_ns;	/* timed operations stand for the rest */
 	uint64_t ended, timed;	/* operations; timed by the GPU */
 };
 

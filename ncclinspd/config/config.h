@@ -67,7 +67,7 @@ struct config {
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	char raise_hosts[1000];	/* other nodes that findings have timed as well; "": none */
 	char raise_user[64];	/* the user by whom other nodes ask for that; "": nobody */
-	uid_t raiser;		/* that user; 0: nobody */
+	uid_t raiser;		/* the id of that user; 0: nobody */
 	uint32_t kernel_budget_ppm;	/* share of wall time; 0: the default */
 	char kernels[24];	/* when they are timed in jobs to come; "job": as each says */
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */

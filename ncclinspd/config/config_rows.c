@@ -275,7 +275,7 @@ static int set_text(char *to, size_t room, const char *value)
 
 static int set_probe(struct config *c, const char *value)
 {
-	bool no = !strcmp(value, "no") || !strcmp(value, "none");	/* as it is shown */
+	bool no = !strcmp(value, "no") || !strcmp(value, "none");	/* shown as the same */
 
 	if (!strcmp(value, "yes"))
 		value = PROBE_SOCKET;

@@ -78,7 +78,7 @@ struct containers {
 	int proc;
 	ino_t own_space;
 	struct stat shm;	/* our own /dev/shm; st_ino 0: there is none */
-	struct container_seen *seen, *next;	/* by pid, ascending: last round's, this one's */
+	struct container_seen *seen, *next;	/* last round's, this one's; by pid, ascending */
 	uint32_t nseen, nnext;
 	uint32_t round, news, ins;	/* this round; processes, namespaces it looked at */
 	struct container_space space[SPACES];

@@ -367,7 +367,8 @@ static bool file_is_old_story(const struct discover *d, const struct file *f)
 static void file_wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	log_limited(&d->rate, now_ns, LOG_WARN,
-		    "too many processes, one is not read limit=%u file=%s", d->config.max_segments, f->name);
+		    "too many processes, one is not read limit=%u file=%s",
+		    d->config.max_segments, f->name);
 	d->refused += f->state != FILE_WAITING;
 	file_leave(f, FILE_WAITING);
 }

@@ -11,8 +11,8 @@ struct absence {
 	struct keyed_head head;
 	uint64_t comm;
 	uint64_t op;		/* the newest in which a rank was missing ... */
-	uint64_t age_ns;	/* ... for so long */
-	uint64_t longest_ns;	/* of those before it */
+	uint64_t age_ns;	/* the time that it is missing */
+	uint64_t longest_ns;	/* the longest absence before it */
 };
 
 int absences_init(struct absences *a)

@@ -15,9 +15,9 @@
 bool around_find_gpu(const struct diagnose *dg, const struct comm *c, uint64_t now_ns,
 		     struct gpu_cause *cause);
 
-extern const struct field nic_cause_fields[];	/* of struct nic_cause */
-extern const struct field resources_fields[];	/* of struct resources */
-extern const struct field placement_fields[];	/* of struct placement */
+extern const struct field nic_cause_fields[];	/* fields of struct nic_cause */
+extern const struct field resources_fields[];	/* fields of struct resources */
+extern const struct field placement_fields[];	/* fields of struct placement */
 
 /* The network interface of this node that fails worst; NIC_WELL: none does, or nobody knows. */
 void around_find_nic(const struct diagnose *dg, uint64_t now_ns, struct nic_cause *cause);

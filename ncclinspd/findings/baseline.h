@@ -32,7 +32,7 @@ struct baseline {
 	double mean;	/* mean of a logarithm: finite, from -100 to 100 */
 	double sigma;	/* more than 0, up to 100 */
 	uint32_t uid;	/* the owner of the processes that it was learned from */
-	uint32_t samples;	/* that it was learned from; 0: as many as are wanted */
+	uint32_t samples;	/* windows that it was learned from; 0: enough */
 };
 _Static_assert(sizeof(struct baseline) == 32, "the file has no padding");
 

@@ -194,7 +194,7 @@ static void finding_take_whom(struct finding *f, const struct process *p, const 
 	}
 }
 
-/* What it is about alone; without a communicator's id its ranks are that process's, too. */
+/* The subject alone; without a communicator's id its ranks are that process's, too. */
 static void finding_take_process(struct finding *f, const struct process *p)
 {
 	const struct comm *c = p->ncomms && !p->several_gpus ? &p->comms[0] : NULL;

@@ -37,7 +37,7 @@ typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t no
 /* Settings that may change while the daemon runs; 0: the default. */
 struct diagnose_times {
 	uint64_t stall_min_ns;	/* no limit is below (10 s) ... */
-	uint64_t stall_max_ns;	/* ... and hardly one above (60 s) */
+	uint64_t stall_max_ns;	/* the longest limit, with few exceptions (60 s) */
 	uint64_t not_joined_critical_ns;	/* see stall_absence.c (5 min) */
 };
 
@@ -190,7 +190,7 @@ double proxy_cpu_share(const struct process *process, uint64_t now_ns);
 struct diagnose_step {
 	uint64_t step_ns;	/* 0: it has none that are known */
 	double nccl;		/* the part of it with an operation in flight; < 0: not known */
-	double exposed;		/* ... with nothing in flight but what waits for other ranks */
+	double exposed;		/* the part of it in which all that is in flight waits for ranks */
 };
 
 struct diagnose_step diagnose_step(const struct diagnose *dg, uint64_t process_id,

@@ -3,9 +3,9 @@
 #define NCCLINSPD_FINDINGS_ENDING_H
 
 /*
- * How a process that is nobody's child here has ended, by the kernel's word: a pidfd that was
- * opened while it lived tells it (PIDFD_GET_INFO, Linux 6.15 and newer; no right is needed),
- * once its parent has waited for it.
+ * The kernel's word on how a process ended that is nobody's child here: a pidfd that was opened
+ * while it lived tells it (PIDFD_GET_INFO, Linux 6.15 and newer; no right is needed), once its
+ * parent has waited for it.
  */
 
 #include <stdbool.h>

@@ -22,10 +22,10 @@
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define WAITED_NS	(60 * SECOND_NS)	/* for a parent to wait for its child */
+#define WAITED_NS	(60 * SECOND_NS)	/* time for a parent to wait for its child */
 #define OOM_APART_NS	(10 * SECOND_NS)	/* between counts of those killed for memory */
 #define XID_BEFORE_NS	(60 * SECOND_NS)	/* an error of its GPU so long before ended it */
-#define XID_AFTER_NS	(5 * SECOND_NS)		/* ... or is reported so long after */
+#define XID_AFTER_NS	(5 * SECOND_NS)		/* an Xid may be reported so long after a death */
 #define OOM_COUNTS	4	/* a large process may take half a minute to die of it */
 
 /* One process, and the texts of its row. */
@@ -33,14 +33,14 @@ struct died_process {
 	uint64_t key;		/* key of its finding; 0: unused */
 	uint64_t process_id;
 	struct death row;
-	bool has_pidfd;		/* how it ended is to be told yet, by `pidfd` */
+	bool has_pidfd;		/* the kind of its end is still to be read, from `pidfd` */
 	int pidfd;
 	char waiting[128];
 	char comm_name[97];
 	char command[64];
 	char pci_bus_id[32];
 	char *memory_cgroup;	/* owned; NULL: none */
-	struct probelink_end end;	/* what the probe has seen of it; zero: nothing */
+	struct probelink_end end;	/* the end that the probe has seen; zero: none */
 };
 
 struct died {
@@ -94,7 +94,7 @@ static void oom_count(struct died *died, uint64_t now_ns)
 	died->oom_ns = now_ns;
 }
 
-/* Of the node, and of each process's control groups. */
+/* Counts the kills of the node, and of each process's control groups. */
 static void oom_count_all(struct diagnose *dg, struct died *died, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
@@ -111,7 +111,7 @@ static void oom_count_all(struct diagnose *dg, struct died *died, uint64_t now_n
 		resources_count_kills(list[i]->resources, now == UNKNOWN_U64 || now != before);
 }
 
-/* Those that were killed for memory since the oldest count. */
+/* The processes that were killed for memory since the oldest count. */
 static uint64_t oom_kills_of_late(const struct died *died)
 {
 	uint32_t oldest = died->ooms > OOM_COUNTS ? died->ooms - OOM_COUNTS : 0;
@@ -301,7 +301,7 @@ static void on_ended(struct diagnose *dg, void *state, struct process *p, uint64
 		died_report(dg, state, died_remember(dg, state, p), now_ns);
 }
 
-/* How they ended is known when their parents have waited for them. */
+/* The kind of their end is known when their parents have waited for them. */
 static void died_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct died *died = state;

@@ -53,7 +53,7 @@ struct regression_series {
 	uint32_t slow_windows;
 	uint64_t since_ns;	/* start of the change behind the alarm */
 	uint32_t ops;		/* operations in this window ... */
-	uint64_t from_ns;	/* ... which began with the end of the one before; 0: the first */
+	uint64_t from_ns;	/* begin of the window, the end of the one before; 0: the first */
 	uint64_t all_ops;
 	double values[VALUES];	/* ns */
 	struct cusum cusum;

@@ -30,7 +30,7 @@ struct compute_job {
 	struct compute_job_key key;
 	struct compute_series series;
 	char comm_name[97];
-	struct compute_row rows[COMPUTE_RANKS];	/* of this look */
+	struct compute_row rows[COMPUTE_RANKS];	/* rows of this look */
 	uint32_t nrows;
 };
 

@@ -194,11 +194,11 @@ static bool link_is_rank(const struct slow_link *l, const struct process *p, int
 	return p->uid == l->user && jobs_comm(p, l->comm_id, rank);
 }
 
-/* What threads here lacked: parts of the time, the largest. */
+/* The CPU time that threads here lacked: the largest part of the time. */
 struct link_threads {
-	double away;		/* as kernels tell, which were seen late */
+	double away;		/* absence, as kernels that were seen late tell */
 	double lacks;		/* the same, or as the kernel tells, which gave no CPU */
-	int32_t rank;		/* whose that was */
+	int32_t rank;		/* the rank of that thread */
 };
 
 /*
@@ -231,7 +231,7 @@ static struct link_threads link_find_threads(const struct slow_peer_context *s,
 	return found;
 }
 
-/* What is usual of the threads of these links. */
+/* The usual lack of the threads of these links. */
 static double links_usual_away(const struct slow_peer_context *s, const struct slow_link *links,
 			       uint32_t n)
 {

@@ -19,12 +19,12 @@
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(3 * SECOND_NS)
 #define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
-#define SUSPECTED_NS	(5 * SECOND_NS)	/* in flight for so long, or for its limit if less */
-#define WATCHED_NS	(SECOND_NS * 3 / 10)	/* in flight for so long it is looked at closely */
+#define SUSPECTED_NS	(5 * SECOND_NS)	/* time until it is suspected, or its limit if less */
+#define WATCHED_NS	(SECOND_NS * 3 / 10)	/* time in flight until it is looked at closely */
 #define XID_BEFORE_NS	(5 * SECOND_NS)
 #define WATCHES		256
 #define ABSENCE_TIMES	3		/* the longest so far, for one to be critical ... */
-#define ABSENCE_CRITICAL_NS (60 * SECOND_NS)	/* ... and so long at least */
+#define ABSENCE_CRITICAL_NS (60 * SECOND_NS)	/* the least time until it is critical */
 
 /* An operation in flight for long: does anything of it still move? */
 struct stall_watch {
@@ -34,7 +34,7 @@ struct stall_watch {
 	uint64_t moved_ns;	/* 0: not since it is watched */
 	uint64_t signature;
 	uint64_t absent_ns;	/* when a rank had last not come to it; 0: all had */
-	enum verdict verdict;	/* at the last look */
+	enum verdict verdict;	/* the verdict at the last look */
 };
 
 struct stalls {

@@ -24,7 +24,7 @@ struct straggler_context {
 	struct cpuwait_sums cpu;
 	struct late_caller caller;
 	struct resources resources;
-	uint32_t looks;		/* at resources, that may be made still */
+	uint32_t looks;		/* looks at resources that may still be made */
 	const struct process *process;
 	const struct comm *comm;
 	uint64_t now_ns;
@@ -66,7 +66,7 @@ static bool straggler_find_caller(struct straggler_context *s)
 {
 	const struct cpuwait_sums *cpu = &s->cpu;
 
-	/* Which of several threads calls for this rank is not known. */
+	/* It is not known which of several threads calls for this rank. */
 	if (s->process->several_gpus)
 		return false;
 	if (!cpuwait_tell_busiest(s->process->calling, s->now_ns, &s->cpu))

@@ -58,7 +58,7 @@ struct unwritten_output {
 struct unwritten_case {
 	struct unwritten_output at[OUTPUTS];
 	uint32_t n;
-	const char *action;	/* for the first */
+	const char *action;	/* the action for the first */
 };
 
 #include "schema/unwritten_evidence.h"

@@ -38,7 +38,7 @@ struct limits_history {
 /* A kind of operation of a communicator, as operations tell it. */
 struct limits_kind {
 	uint64_t comm;		/* its id, or its process's ... */
-	uint32_t comm_index;	/* ... and this; 0 */
+	uint32_t comm_index;	/* its index in that process; else 0 */
 	bool has_comm_id;
 	uid_t uid;
 	int32_t nranks;

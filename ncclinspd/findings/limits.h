@@ -34,8 +34,8 @@ struct limit {
 	uint64_t ns;
 	enum limit_reason reason;
 	uint64_t ops;		/* operations in the history */
-	uint64_t p99_ns;	/* without the two longest; UNKNOWN_U64: no history */
-	uint64_t p999_ns;	/* of all; both are at most 41 % too high */
+	uint64_t p99_ns;	/* percentile without the two longest; UNKNOWN_U64: no history */
+	uint64_t p999_ns;	/* percentile of all; both are at most 41 % too high */
 };
 
 /* Makes it longer, if it is shorter, for that reason. */

@@ -3,7 +3,7 @@
 #define NCCLINSPD_FINDINGS_NOTIFY_H
 
 /*
- * Who acts on findings is told of each one when it is found, becomes critical or is over: by a
+ * A program that acts on findings gets each one when it is found, becomes critical or is over: by a
  * connection of its own to a Unix stream socket, which carries the finding as one JSON object and
  * ends.  Systemd listens there, and starts a command with the connection as its stdin: so this
  * process starts none, and waits for none.

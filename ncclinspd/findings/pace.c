@@ -20,7 +20,7 @@ struct cover_stretch {
 
 /* Time that is covered: stretches that do not touch each other, in order. */
 struct cover {
-	uint64_t from_ns;	/* what was before is not known any more */
+	uint64_t from_ns;	/* time before this is no longer known */
 	uint32_t n;
 	struct cover_stretch at[STRETCHES];
 };
@@ -83,7 +83,7 @@ static void cover_replace(struct cover *c, uint32_t first, uint32_t end, uint64_
 	c->at[first].to_ns = to_ns;
 }
 
-/* How much of that was not covered before. */
+/* Returns the part of that time that was not covered before. */
 static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t before_ns = 0;
@@ -95,7 +95,7 @@ static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
 		from_ns = c->from_ns;
 	if (to_ns <= from_ns)
 		return 0;
-	if (!c->n || c->at[c->n - 1].to_ns < from_ns) {		/* behind all others, as most are */
+	if (!c->n || c->at[c->n - 1].to_ns < from_ns) {		/* after all others, as most do */
 		*array_must_add(c->at, &c->n) = (struct cover_stretch){ from_ns, to_ns };
 		return to_ns - from_ns;
 	}

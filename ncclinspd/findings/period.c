@@ -124,7 +124,7 @@ static double median_gap(const struct period *p, double *scratch)
 	return n ? scratch[n / 2] : 0;
 }
 
-/* What each is, the newest first; gaps count, or not. */
+/* Writes the kind of each, the newest first; gaps count, or not. */
 static void kinds_of(const struct period *p, bool gaps, struct search *s)
 {
 	uint32_t n = period_held(p);
@@ -298,7 +298,7 @@ static bool is_worth_a_try(const struct period *p, bool rests)
 	return p->count >= LEAST && p->count - p->tried >= (rests ? 1 : LEAST + before / 4);
 }
 
-/* Of the newest iteration but one: of the newest, operations may be missing that end late. */
+/* Takes the newest iteration but one: the newest may lack operations that end late. */
 static uint64_t period_kind(const struct period *p)
 {
 	uint64_t kind = p->lag;
@@ -312,10 +312,10 @@ static void period_look(struct period *p)
 {
 	uint32_t lag = find_lag(p, true);
 
-	if (!lag && !p->lag)	/* what is known goes on, however uneven its gaps are now */
+	if (!lag && !p->lag)	/* the known period goes on, however uneven its gaps are now */
 		lag = find_lag(p, false);
 	p->tried = p->checked = p->count;
-	if (!lag || lag == p->lag)	/* what goes on may have begun but lately */
+	if (!lag || lag == p->lag)	/* a period that goes on may have begun lately */
 		return;
 	p->lag = lag;
 	if (!period_measure(p))

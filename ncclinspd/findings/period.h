@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an operation adds to an iteration's time inside operations; NaN: not known. */
+/* The time that an operation adds to an iteration's time inside operations; NaN: not known. */
 struct period_part {
 	float inside_ns;
-	float moving_ns;	/* ... without that in which all only wait */
+	float moving_ns;	/* the time without that in which all only wait */
 };
 
 #define PERIOD_TOKENS	4096	/* operations looked at */

@@ -44,7 +44,7 @@ struct link_set {
 struct link_peer {
 	uint64_t process_id;	/* 0: unused */
 	uint64_t half;		/* time / HALF_NS when something was added last */
-	uint64_t segments, before;	/* in that half and the one before */
+	uint64_t segments, before;	/* segments in that half and the one before */
 	uint8_t address[16];
 };
 

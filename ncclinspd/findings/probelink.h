@@ -34,12 +34,12 @@ struct probelink_end {
 	int32_t sender;		/* its process; 0: the kernel */
 	char command[16];	/* the sender's name */
 	bool for_memory;
-	char cgroup[96];	/* where it was killed for memory: last part of its path, or "" */
+	char cgroup[96];	/* group in which it was killed for memory: its last part, or "" */
 };
 
 struct probelink_stats {
 	bool connected;
-	uint32_t processes, threads;	/* what is watched now */
+	uint32_t processes, threads;	/* numbers of those watched now */
 	uint64_t events;	/* all counts are since the start */
 	uint64_t lost;		/* events that found no room on their way */
 	uint64_t refused;	/* events that cannot be true, or of something else */

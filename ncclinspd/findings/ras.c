@@ -54,7 +54,7 @@ struct ras {
 	struct ras_question question;
 	uint64_t end_ns;
 	struct afar outcome;
-	pthread_mutex_t lock;	/* of what follows */
+	pthread_mutex_t lock;	/* guards the members that follow */
 	bool running;
 };
 

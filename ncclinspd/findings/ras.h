@@ -20,10 +20,10 @@
 #include "judge/afar.h"
 
 #define RAS_PORT	28028
-#define RAS_APART_NS	(UINT64_C(10) * 1000000000)	/* from one question to the next */
+#define RAS_APART_NS	(UINT64_C(10) * 1000000000)	/* time from one question to the next */
 #define RAS_AGAIN_NS	(UINT64_C(30) * 1000000000)	/* ... about the same */
 #define RAS_TIMES	4	/* RAS takes a process for dead after 60 s */
-#define RAS_MOST_NS	(UINT64_C(12) * 1000000000)	/* for all of an answer */
+#define RAS_MOST_NS	(UINT64_C(12) * 1000000000)	/* time for a whole answer */
 #define RAS_MOST_BYTES	(UINT64_C(256) << 20)
 #define RAS_RANK_NS	(UINT64_C(20) * 1000000)	/* to wait at first, for each rank below */
 #define RAS_WAIT_NS	(UINT64_C(60) * 1000000000)	/* the longest such wait */
@@ -32,8 +32,8 @@ struct ras;
 
 struct ras_question {
 	uint64_t comm_id;
-	int32_t nranks;		/* of that communicator */
-	char func[24];		/* whose calls are compared */
+	int32_t nranks;		/* ranks of that communicator */
+	char func[24];		/* the function of which calls are compared */
 	uint16_t port;
 	uid_t uid;		/* the job's user */
 	struct afar_own own[AFAR_OWN];	/* ranks here that are in the operation */

@@ -11,7 +11,7 @@
 #include "util/list.h"
 
 #define RAS_LINE	256	/* longer ones are skipped */
-#define RAS_RANKS_MOST	65536	/* of one communicator */
+#define RAS_RANKS_MOST	65536	/* ranks of one communicator */
 
 struct ras_answer {
 	uint64_t comm_id;	/* the communicator in question, and ... */
@@ -21,9 +21,9 @@ struct ras_answer {
 	uint32_t comms;		/* communicators of that id and size */
 	bool whole;		/* its end has come */
 	bool broken;		/* it has what no answer has; nothing more is read */
-	bool inside, missing;	/* where the next line belongs */
+	bool inside, missing;	/* the place to which the next line belongs */
 	char line[RAS_LINE];
-	uint32_t length;	/* of the line so far; RAS_LINE: it is too long */
+	uint32_t length;	/* length of the line so far; RAS_LINE: it is too long */
 };
 
 void ras_answer_init(struct ras_answer *a, uint64_t comm_id, int32_t nranks, const char *func);

@@ -24,12 +24,12 @@
 #include "util/utf8.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define PACE_NS		(4 * SECOND_NS)		/* from one look to the next */
+#define PACE_NS		(4 * SECOND_NS)		/* time from one look to the next */
 #define SLICE_NS	(20 * SECOND_NS)
 #define GROUP_PATH	384	/* longer ones are not looked at */
 #define LEVELS		8	/* groups from the process's own upwards */
 #define KILL_COUNTS	4
-#define THREADS		4	/* of a process whose faults are counted */
+#define THREADS		4	/* threads of a process whose faults are counted */
 #define INITIAL_CGROUP_NS	0xeffffffb	/* its inode, as the kernel fixes it */
 
 const struct resources_roots resources_roots = { LIFE_PROC, "/sys/fs/cgroup", NUMA_SYS };
@@ -62,8 +62,8 @@ struct resources_level {
 
 enum groups {
 	GROUPS_SAME,
-	GROUPS_MOVED,		/* since the last time */
-	GROUPS_GONE,		/* with the process */
+	GROUPS_MOVED,		/* groups are others than the last time */
+	GROUPS_GONE,		/* groups are gone with the process */
 };
 
 struct resources_watch {
@@ -75,11 +75,11 @@ struct resources_watch {
 	char dir[HIERARCHIES][GROUP_PATH];	/* its own groups; "": not known */
 	size_t top[HIERARCHIES];	/* so much of these is where the hierarchy is mounted */
 	struct resources_level level[LEVELS];
-	uint64_t kills[KILL_COUNTS][LEVELS];	/* for memory, so far; a ring; UNKNOWN_U64 */
+	uint64_t kills[KILL_COUNTS][LEVELS];	/* kills for memory so far; a ring; UNKNOWN_U64 */
 	uint32_t nkills;			/* counts since it is in these groups */
 	struct resources_sample older, newer, last;
 	uint64_t swapped_bytes;
-	char cpu_path[GROUP_PATH], memory_path[GROUP_PATH];	/* those that are told of */
+	char cpu_path[GROUP_PATH], memory_path[GROUP_PATH];	/* the groups in the answer */
 };
 
 /* ---- groups ---------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void line_take(struct resources_watch *w, char *line)
 			hierarchy_set(w, h, only ? "" : "/unified", path);
 }
 
-/* With v1 the kernel shows a process at the root as soon as it begins to end. */
+/* A process that begins to end is shown at the root by the kernel with v1. */
 static bool groups_are_left(const struct resources_watch *w, const char *before)
 {
 	return strlen(before) > w->top[MEMORY] && strlen(w->dir[MEMORY]) == w->top[MEMORY];
@@ -374,7 +374,7 @@ bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
 	       thread_place(roots, text, pci_bus_id, nic_nodes, out);
 }
 
-/* Where its faults are counted; THREADS: not at all. */
+/* The place where its faults are counted; THREADS: not at all. */
 static uint32_t thread_find(const struct resources_watch *w, pid_t tid)
 {
 	uint32_t i = 0;
@@ -447,7 +447,7 @@ void resources_look(struct resources_watch *w, pid_t tid, uint64_t now_ns, uint3
 
 /* ---- telling --------------------------------------------------------------------- */
 
-/* By how much it grew; UNKNOWN_U64, also where it was set back. */
+/* The growth; UNKNOWN_U64, also where it was set back. */
 static uint64_t watch_growth(const struct resources_watch *w, uint32_t i)
 {
 	uint64_t now = w->last.count[i], before = w->older.count[i];

@@ -15,11 +15,11 @@
 #include "judge/resources.h"
 #include "ncclinspd/around/sensors.h"
 
-#define RESOURCES_LOOKS	4	/* at once in one look of a detector */
+#define RESOURCES_LOOKS	4	/* looks at once in one look of a detector */
 
 struct resources_watch;
 
-/* Where these filesystems are. */
+/* The places of these filesystems. */
 struct resources_roots {
 	const char *proc, *cgroup, *sys;
 };
@@ -54,11 +54,11 @@ bool resources_tell(struct resources_watch *w, pid_t tid, const char *pci_bus_id
 bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
 		     const char *pci_bus_id, uint64_t nic_nodes, struct placement *out);
 
-/* What the kernel has killed for memory in the control group of a process. */
+/* The kernel's kills for memory in the control group of a process. */
 struct resources_kills {
 	const char *cgroup;	/* its own; NULL: nobody knows */
 	bool above;		/* its own is not known: one above it in which it has killed */
-	uint64_t kills;		/* since the oldest of the last four counts */
+	uint64_t kills;		/* kills since the oldest of the last four counts */
 	uint64_t limit_bytes;	/* UNKNOWN_U64: it has no limit */
 };
 
@@ -67,7 +67,7 @@ void resources_count_kills(struct resources_watch *w, bool any);
 
 struct resources_kills resources_kills(struct resources_watch *w);
 
-/* Where this is known from: source `i`; false: there is none. */
+/* Source `i` of all this; false: there is none. */
 bool resources_source(const struct resources_roots *roots, size_t i, struct sensors_source *out);
 
 #endif

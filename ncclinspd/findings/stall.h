@@ -40,7 +40,7 @@ uint64_t stall_key(const struct hang *h, uint32_t group);
 uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op);
 uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id);
 
-/* As paces_period_since(), and paces_step(). */
+/* The same as paces_period_since() and paces_step(). */
 struct period_quartiles stall_steps_since(const struct diagnose *dg, uint64_t process_id,
 					  uint64_t from_ns);
 bool stall_step(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns,

@@ -32,7 +32,7 @@ static inline const struct process *stuck_process(const struct hang_rank *r)
 	return r->owner;
 }
 
-/* As much of the group's operation as its history is kept by; its end is watched. */
+/* The part of the group's operation by which its history is kept; its end is watched. */
 void stuck_op(const struct hang *h, const struct hang_group *g, struct op *op);
 
 #endif

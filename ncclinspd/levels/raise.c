@@ -27,7 +27,7 @@
 #include "util/utf8.h"
 
 #define HOSTS_BYTES	1024
-#define SAID_BYTES	4096	/* of all that a child says, what is told */
+#define SAID_BYTES	4096	/* bytes of a child's words that are told */
 #define LINES_TOLD	8
 #define DETAIL		"10s"
 
@@ -39,7 +39,7 @@ struct raise {
 	bool started;		/* there is a thread to be joined */
 	uint64_t asked_ns;	/* 0: never */
 	char comm[24], now[HOSTS_BYTES + 32];	/* the thread's, while it runs */
-	pthread_mutex_t lock;	/* of what follows */
+	pthread_mutex_t lock;	/* guards the members that follow */
 	bool running;
 	bool stop;
 	pid_t child;		/* leads its own process group; 0: none */
@@ -59,7 +59,7 @@ static int child_spawn(pid_t *child, char *const *words, int said)
 	sigset_t none, all;
 	int error;
 
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);	/* of this thread */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);	/* this thread's */
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawnattr_init(&attr);

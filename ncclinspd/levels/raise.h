@@ -16,8 +16,8 @@
 struct finding;
 struct raise;
 
-#define RAISE_APART_NS	(UINT64_C(10) * 1000000000)	/* from one asking to the next */
-#define RAISE_MOST_NS	(UINT64_C(20) * 1000000000)	/* for all to answer */
+#define RAISE_APART_NS	(UINT64_C(10) * 1000000000)	/* time from one request to the next */
+#define RAISE_MOST_NS	(UINT64_C(20) * 1000000000)	/* time for all to answer */
 
 struct raise_stats {
 	uint64_t asked;		/* times that all answered */

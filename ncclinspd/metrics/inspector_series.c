@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has the same labels is one row, whatever process or communicator it is of, as in
+ * Operations with the same labels are one row, whatever process or communicator they are of, as in
  * Inspector.  A row has two slices, of which the older makes room.
  */
 #include "ncclinspd/metrics/inspector_series.h"
@@ -108,7 +108,7 @@ static uint32_t unit_of(uint64_t bytes)
 	return unit;
 }
 
-/* As it is shown: what differs in nothing else is one series. */
+/* Labels as they are shown: operations that differ in nothing else are one series. */
 static void text_take(char *to, size_t size, const char *text)
 {
 	snprintf(to, size, "%s", text ?: "");

@@ -17,7 +17,7 @@ struct inspector_series;
 /* Combinations of labels, two series each; of more the oldest go, of the user who has most. */
 #define INSPECTOR_ROWS	2000
 
-/* 0 or -ENOMEM.  `host` and `accounts` (NULL: each uid is one) are kept. */
+/* Returns 0 or -ENOMEM.  `host` and `accounts` (NULL: each uid is one) are kept. */
 int inspector_series_new(struct inspector_series **out, const char *host,
 			 const struct accounts *accounts, uint64_t seed);
 void inspector_series_free(struct inspector_series *s);

@@ -96,8 +96,8 @@ struct metrics {
 	struct metrics_source source;
 	struct metrics_rows rows;
 	uint32_t left_out;		/* series that found no room at the last look */
-	struct keyed seen;		/* by process */
-	struct keyed waited;		/* by process and communicator */
+	struct keyed seen;		/* rows by process */
+	struct keyed waited;		/* rows by process and communicator */
 	struct metrics_cached *cache;	/* METRICS_CACHE of them */
 	struct inspector_series *inspector;	/* NULL: nobody wants them */
 	uint64_t look_ns;		/* time of the look that is under way */

@@ -40,7 +40,7 @@ struct write_series {
 struct family {
 	enum metrics_kind kind;
 	enum exposition_type type;
-	bool fleet;		/* also in that profile */
+	bool fleet;		/* it is in that profile as well */
 	const char *name, *help;
 	uint32_t n;
 	const struct write_series *series;

@@ -60,9 +60,9 @@ enum metrics_reason {
 /* The place of each value in a row of its kind. */
 enum {
 	NODE_INFO, NODE_CPU, NODE_USED, NODE_LIMIT, NODE_LEFT_OUT, NODE_REFUSED,
-	NODE_FOUND,		/* by kind */
+	NODE_FOUND,		/* one for each kind */
 	NODE_SUSPECTED = NODE_FOUND + FINDING_KIND_END,
-	NODE_PUSHED = NODE_SUSPECTED + FINDING_KIND_END,	/* by signal, as the next */
+	NODE_PUSHED = NODE_SUSPECTED + FINDING_KIND_END,	/* one for each signal, too */
 	NODE_UNPUSHED = NODE_PUSHED + OTLP_SIGNAL_END,
 	METRICS_VALUES = NODE_UNPUSHED + OTLP_SIGNAL_END,	/* the most that any row has */
 };
@@ -99,7 +99,7 @@ struct metrics_labels {
 	char job[64];		/* "": not known */
 	char comm[40];
 	uint64_t comm_id;
-	name_t op, algo, proto;	/* of a finding its kind, verdict and grade */
+	name_t op, algo, proto;	/* a finding has its kind, verdict and grade here */
 	uint64_t size_class;	/* the most bytes that belong to it; 0: not known */
 	uint32_t source;	/* enum timing_source */
 	int32_t rank;		/* UNKNOWN_I32 */
@@ -138,7 +138,7 @@ struct metrics_rows {
 	bool fleet;			/* the profile: else full */
 	uint32_t cost[METRICS_KIND_END];	/* series of a row, of the profile's families */
 	const struct accounts *accounts;
-	struct keyed table;		/* by labels */
+	struct keyed table;		/* rows by labels */
 	struct pool lately;
 	struct pool_list kind[METRICS_KIND_END];
 	uint64_t generation;		/* grows when a row goes, in the fleet profile also when
@@ -160,7 +160,7 @@ static inline struct metrics_row *metrics_row_at(const struct metrics_rows *t, u
 	return row == POOL_NONE ? NULL : keyed_at(&t->table, row);
 }
 
-/* 0 or -ENOMEM; a zeroed one may be deinitialised. */
+/* Returns 0 or -ENOMEM; a zeroed one may be deinitialised. */
 int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *config);
 void metrics_rows_deinit(struct metrics_rows *t);
 

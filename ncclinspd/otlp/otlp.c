@@ -20,7 +20,7 @@
 #include "util/log.h"
 
 #define FLUSH_NS	UINT64_C(2000000000)	/* the end waits so long for the queues */
-#define CLOSE_NS	UINT64_C(5000000000)	/* ... and for the thread */
+#define CLOSE_NS	UINT64_C(5000000000)	/* time for the thread */
 #define BODY_MAX	(64u << 20)		/* one text, however long, is no longer than that */
 #define REMIND_NS	UINT64_C(600000000000)	/* a failure that goes on is told so often */
 

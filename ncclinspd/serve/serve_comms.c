@@ -52,7 +52,7 @@ const struct field_table comm_tables[] = {
 	{ NULL, NULL },
 };
 
-/* What only settles is not in flight. */
+/* An operation that only settles is not in flight. */
 static int comms_add_process(struct request *r, struct local_ranks *ranks, struct process *p)
 {
 	CLEANUP(cleanup_freep) struct open_ops *open = calloc(p->ncomms + 1, sizeof(*open));

@@ -113,7 +113,7 @@ static uint64_t op_start_ns(const struct op *op)
 	return op_is_placed(op) ? op->started_ns : op_began_ns(op);
 }
 
-/* What was posted a moment ago may be a moment ahead: a tick is a time only within its bound. */
+/* A post of a moment ago may be a moment ahead: a tick is a time only within its bound. */
 static uint64_t op_stop_ns(const struct op *op)
 {
 	uint64_t start_ns = op_start_ns(op);

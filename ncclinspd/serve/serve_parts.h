@@ -13,10 +13,10 @@ extern const struct field steering_fields[];	/* a struct process's */
 extern const struct field target_fields[];	/* a struct wish's */
 
 extern const struct field op_fields[];
-extern const struct field lately_fields[];	/* of struct straggler_lately */
-extern const struct field finding_line_fields[];	/* of a stream: `kind` is `finding` */
+extern const struct field lately_fields[];	/* fields of struct straggler_lately */
+extern const struct field finding_line_fields[];	/* a stream's: `kind` is `finding` */
 extern const struct field transfer_fields[];
-extern const struct field machine_source_fields[];	/* of struct sensors_source */
+extern const struct field machine_source_fields[];	/* fields of struct sensors_source */
 
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
 field_put_fn serve_put_container;

@@ -24,7 +24,7 @@
 #include "util/cleanup.h"
 #include "util/list.h"
 
-#define STALLED_NS	UINT64_C(1000000000)	/* in flight for so long is trouble */
+#define STALLED_NS	UINT64_C(1000000000)	/* time in flight that is trouble */
 #define LEAST_NS	UINT64_C(50000000)	/* a share of less says nothing */
 
 /* The classes of badness, the worst last: a row has one of them, plus less than 1. */

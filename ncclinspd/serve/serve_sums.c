@@ -34,7 +34,7 @@ struct serve_sums {
 	uint64_t at_ns;		/* 0: there was none */
 	struct sum_list before, now;	/* rows of the one before; of the one that is being made */
 	bool keeps;		/* the one that is being made is what the next is compared with */
-	bool of_all_time;	/* and what was before can be taken off its sums */
+	bool of_all_time;	/* its sums are of all time: earlier ones can be taken off */
 };
 
 static struct sum sum_make(const struct aggregate_row *row)

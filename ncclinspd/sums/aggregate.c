@@ -58,7 +58,7 @@ struct cell {
 	bool has_comm_id;
 	uint64_t comm_id;
 	name_t comm_name;
-	name_t tag_name;	/* of key.tag */
+	name_t tag_name;	/* the name of key.tag */
 	int32_t nranks;
 	int32_t rank;
 	uint64_t member;	/* GPU of a process, as far as can be told */
@@ -118,7 +118,7 @@ struct aggregate {
 	uint64_t started_ns;
 	uint64_t boundary_ns;		/* when the next period of any window begins */
 	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
-	struct hold hold;		/* of struct held */
+	struct hold hold;		/* holds struct held */
 };
 
 static inline struct cell *aggregate_cell(const struct aggregate *agg, uint32_t item)

@@ -73,7 +73,7 @@ struct aggregate_row {
 	name_t comm_name;
 	int32_t nranks;		/* UNKNOWN_I32: not known, or not the same for all */
 	int32_t rank;
-	pid_t pid;		/* by communicator, where that is not known; else UNKNOWN_I32 */
+	pid_t pid;		/* set by communicator, where that is not known; else UNKNOWN_I32 */
 	uid_t uid;		/* the owner of the first of its processes */
 	uint64_t process_id;	/* this and the next: by member only */
 	uint32_t comm_index;

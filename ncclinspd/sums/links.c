@@ -66,11 +66,11 @@ struct links_entry {
 };
 
 struct links {
-	struct keyed table;	/* of struct link */
+	struct keyed table;	/* has struct link */
 	struct links_stats stats;
 	struct links_entry last;	/* entry of the last links_add() */
 	uint64_t started_ns;
-	struct hold hold;		/* of struct links_entry */
+	struct hold hold;		/* holds struct links_entry */
 };
 
 /* ---- adding -------------------------------------------------------------- */
@@ -516,7 +516,7 @@ static size_t row_end(const struct links_work *w, size_t i)
 	return end;
 }
 
-/* What a link's worst channel lost is what all of them are ordered by. */
+/* Each channel of a link gets the loss of its worst one, so that all are ordered by that. */
 static bool candidates_level(struct links_work *w)
 {
 	struct candidate *c = w->c.at;

@@ -73,7 +73,7 @@ struct links_row {
 	enum links_window window;
 	uint64_t window_ns;	/* time that the figures cover */
 	struct links_who who;
-	uint32_t channels;	/* in this row; of several, who.channel is any of them */
+	uint32_t channels;	/* channels in this row; of several, who.channel is any of them */
 	struct links_sums sums;
 	double rate_gbs;	/* sends: bytes over the time that the wire was busy; < 0 */
 	double trend;		/* rate of the last minute over that before it; < 0 */

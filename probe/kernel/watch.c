@@ -120,7 +120,7 @@ struct {
 } hot __attribute__((aligned(4096)));
 
 unsigned long long lost;
-unsigned int turn;	/* where segments are counted now: 0 or 1 */
+unsigned int turn;	/* the half in which segments are counted now: 0 or 1 */
 
 struct watched_thread {
 	const struct cred *cred;	/* the one in `owners`; 0: none yet */

@@ -182,14 +182,14 @@ struct process {
 	uint32_t ncomms;
 	uint32_t world;		/* number + 1 of its largest communicator; 0: none is told of */
 	uint32_t job_rank;	/* its rank in the job + 1; 0: not told, or it has several GPUs */
-	bool several_gpus;	/* and hence several ranks */
+	bool several_gpus;	/* it has several ranks, too */
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint64_t *tags;		/* string id - 1 -> its tag (nci_tag_of_name()); owned */
 	uint32_t nstrings;
 	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */
 	struct cpuwait *cpuwait;	/* the kernel's word on its progress threads, or NULL */
 	struct cpuwait *calling;	/* ... on those that call NCCL, or NULL */
-	struct resources_watch *resources;	/* what it has of the node, or NULL */
+	struct resources_watch *resources;	/* the resources that it has of the node, or NULL */
 	bool has_pidfd;
 	int pidfd;		/* the daemon's, to learn how it ended */
 	struct live_slot *last_slots;	/* events in flight when it ended; owned; NULL: alive */

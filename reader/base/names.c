@@ -17,7 +17,7 @@ struct names {
 	uint32_t mask;
 	uint32_t capacity;
 	uint32_t count;
-	uint32_t tags;		/* of these, names that only tags have */
+	uint32_t tags;		/* names among these that only tags have */
 	uint64_t refused;
 	uint32_t of_user[USERS];
 	uint32_t tags_of_user[USERS];

@@ -50,7 +50,7 @@ void batch_mark_unstamped(struct op *const *ops, uint32_t n)
 		transfers += ops[i]->is_p2p;
 		sends += ops[i]->is_p2p && ops_is_send(ops[i]->func);
 	}
-	/* Of several sends nobody knows which one was the first. */
+	/* Nobody knows which of several sends was the first. */
 	for (uint32_t i = 0; i < n; i++)
 		ops[i]->end_unstamped = ops[i]->is_p2p && transfers > 1 &&
 					!(sends == 1 && ops_is_send(ops[i]->func));

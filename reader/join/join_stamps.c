@@ -14,7 +14,7 @@
 
 #define FIRST_API_WITH_STAMPS	4
 
-/* Where all are in use, there is none until one is free again: it is not looked for before. */
+/* None is looked for while all are in use. */
 static void look_for_gpu(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
 			 uint32_t comm)
 {

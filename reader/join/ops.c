@@ -51,7 +51,7 @@ static const struct op_facts table[] = {
 	{ "SendRecv",      false,   false,   false,   0,    factor_one },
 };
 
-/* By NCCL's numbers. */
+/* The index is NCCL's number. */
 static const struct {
 	const char *name;
 	uint32_t bytes;

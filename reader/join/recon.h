@@ -39,7 +39,7 @@ struct open_op {
 	struct op op;
 	uint32_t spans;			/* its stamps on each channel: the first, plus one */
 	uint64_t plan;			/* serial of the one that it is a member of; 0: none */
-	uint32_t plan_item;		/* ... and its item, while it has that serial */
+	uint32_t plan_item;		/* the plan's item, while it has that serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
@@ -165,7 +165,7 @@ struct recon_room {
 	uint32_t of_user[RECON_USERS];	/* count by account modulo: a collision shares a half */
 	uint64_t *refused;
 	struct memory *memory;		/* NULL: without a ceiling */
-	struct gpus *gpus;		/* those that communicators hold */
+	struct gpus *gpus;		/* the GPUs that communicators hold */
 };
 
 struct recon {

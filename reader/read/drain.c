@@ -313,7 +313,7 @@ static void record_deliver(struct drain *d, struct attached *a, struct nci_recor
 	}
 }
 
-/* What only one kind of thread does; SEGMENT_THREADS: what any may. */
+/* The only kind of thread that does it; SEGMENT_THREADS: any may. */
 static enum segment_thread thread_kind(const struct nci_record *rec)
 {
 	switch (rec->type) {

@@ -42,7 +42,7 @@ struct segment_lane {
 	bool open;		/* reader is initialised */
 	bool refused;		/* it will never be */
 	uint32_t used;		/* slots of the pool that were ever used, as last seen */
-	pid_t tid[SEGMENT_THREADS];	/* ... of a record that only its kind writes; 0: none */
+	pid_t tid[SEGMENT_THREADS];	/* the thread of records that only its kind writes; or 0 */
 };
 
 struct segment {

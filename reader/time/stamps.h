@@ -91,7 +91,7 @@ struct stamps {
 	uint32_t nkernels;
 	uint32_t channels;		/* seen in use */
 	uint64_t apart_group;		/* a kernel that others ran apart from; 0: unknown */
-	uint64_t apart_stop;		/* ... and when the last of these had stopped */
+	uint64_t apart_stop;		/* the time at which the last of these had stopped */
 	struct stamps_kernel kernel[STAMPS_KERNELS];
 	/* Members that are used in part, if at all, come last. */
 	struct stamps_channel channel[STAMPS_CHANNELS];

@@ -41,9 +41,9 @@ logged() { grep -Eq -- "$1" "$T/daemon.log"; }
 reads() { grep -c 'configuration read' "$T/daemon.log"; }
 reload() {	# and wait until it has happened
 	local before
-	before=$(grep -c 'configuration read\|configuration stays' "$T/daemon.log")
+	before=$(grep -c 'configuration read\|configuration refused' "$T/daemon.log")
 	kill -HUP "$DAEMON_PID"
-	wait_until 20 sh -c 'test "$(grep -c "configuration read\|configuration stays" "$0")" -gt "$1"' \
+	wait_until 20 sh -c 'test "$(grep -c "configuration read\|configuration refused" "$0")" -gt "$1"' \
 		"$T/daemon.log" "$before"
 }
 

@@ -43,7 +43,7 @@ check "nothing differs" differs 0 '.differences == [] and .operations == 3 and .
 check "... which it says, with the test and what was compared" exits 0 \
 	'^no difference beyond noise' "$I" diff "$T/one" "$T/two"
 check "... with how many operations, by which test" exits 0 \
-	'3 operations and 12 ranks .Mann-Whitney test, false discovery rate 1 %' "$I" diff "$T/one" "$T/two"
+	'operations 3, ranks 12 .Mann-Whitney test, false discovery rate 1 %' "$I" diff "$T/one" "$T/two"
 check "a run with itself is no difference" differs 0 '.differences == []' one one
 
 check "a run whose large operations take a tenth longer" run_job slower 3 2040 scenario "slow link 1 to 2 by 1.1x every 3"

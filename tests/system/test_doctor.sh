@@ -192,7 +192,7 @@ wait_until 20 live_two		# doctor's own process may not be gone yet
 check "levels do not reach it, which is said in whole sentences" \
 	eval '"$I" level node ops --for 60 >"$T/level"; cat "$T/level"; [ "$(wc -l <"$T/level")" -eq 3 ] &&
 		grep -qx "node: ops.*; 0 of 2 processes follow" "$T/level" &&
-		tail -1 "$T/level" | grep -q "look at another control file (ncclinsp doctor)$"'
+		tail -1 "$T/level" | grep -q "read another control file (see ncclinsp doctor)$"'
 
 kill -STOP "$DAEMON_PID"
 check "a daemon that does not answer is the first thing" \

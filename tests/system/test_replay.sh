@@ -82,7 +82,7 @@ check "the worst of what was wrong then is named, with its node" \
 check "diagnose tells by its exit code" eval '"$I" replay "$T/two" diagnose >/dev/null; [ $? -eq 10 ]'
 
 check "what snapshots do not tell is said" exits 2 'do not have what tail shows' "$I" replay "$SNAPS" tail
-check "rows of different moments are not mixed" exits 2 'as tables only' "$I" replay "$SNAPS" ps -o csv
+check "rows of different moments are not mixed" exits 2 'prints tables only' "$I" replay "$SNAPS" ps -o csv
 check "where there is nothing it says so" exits 4 'no snapshot found' "$I" replay "$T/job.scn"
-check "of what is to be said" exits 2 'which file or directory' "$I" replay
+check "of what is to be said" exits 2 'needs a file or directory' "$I" replay
 done_testing
