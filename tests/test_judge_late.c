@@ -198,7 +198,8 @@ static const struct {
 	  "calls NCCL late. The thread that calls NCCL (tid 12) runs for 97 % of the time: "
 	  "it computes" },
 	{ LATE_WHY_HOST, { 12, 0.28, 0.02, 99, "stress", 1 },
-	  "calls NCCL late. The thread that calls NCCL (tid 12) sleeps for 70 % of the time: it waits" },
+	  "calls NCCL late. The thread that calls NCCL (tid 12) sleeps for 70 % of the time: "
+	  "it waits" },
 	{ LATE_WHY_HOST, { 12, 0.85, 0.04, 0, NULL, -1 }, "runs for 85 % of the time" },
 	{ LATE_WHY_HOST, { 12, 1, 0.04, 0, NULL, -1 }, "runs for 100 % of the time" },
 	{ LATE_WHY_UNKNOWN, { 12, 0.97, 0.02, 0, NULL, -1 },

@@ -50,9 +50,10 @@ START_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one)
 	ck_assert_uint_eq(count.starved, 1);
 	ck_assert_ptr_eq(starved_worst(rows, ROWS, 1), &rows[1]);
 	ck_assert_ptr_eq(strstr(say(&rows[1]), "the progress thread of rank 3 (pid 30) did not run "
-				"when needed for 10 % of the time (20 times): it saw 20 of 100 kernels "
-				"late, up to 100ms after they had begun. No other of the 3 processes on "
-				"this node is affected. See what else runs on its CPUs (taskset -p"), text);
+				"when needed for 10 % of the time (20 times): it saw 20 of 100 "
+				"kernels late, up to 100ms after they had begun. No other of the "
+				"3 processes on this node is affected. See what else runs on its "
+				"CPUs (taskset -p"), text);
 	rows[1].window_ns = 6 * WINDOW;		/* 1.7 % */
 	ck_assert(starved_rate(rows, ROWS, &count));
 	ck_assert_int_eq(rows[1].grade, STARVED_STILL_AWAY);
@@ -128,7 +129,8 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	rows[0].throttled = 0.11;
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, ". The cause is on its node: its cgroup (/sys/fs/cgroup/pod1) was throttled for "
+	ck_assert_ptr_nonnull(strstr(text, ". The cause is on its node: its cgroup "
+				     "(/sys/fs/cgroup/pod1) was throttled for "
 				     "up to 11 % of the time: it may use 2 CPUs, and had used them "
 				     "up in 20 % of the periods. Raise that limit (cpu.max; "));
 	ck_assert_ptr_null(strstr(text, "It waited for a CPU for only"));
@@ -166,7 +168,8 @@ START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
 	rows[0].throttled = -1;
 	starved_rate(rows, ROWS, &c.count);
 	starved_say(&c, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, ". The cause is on its node: its cgroup waited for memory for 30 % of the time: "
+	ck_assert_ptr_nonnull(strstr(text, ". The cause is on its node: its cgroup waited for "
+				     "memory for 30 % of the time: "
 				     "1023MiB of 1GiB are used in /pod1. Raise that limit"));
 	r.memory_stalled = 0.06;	/* less than a third of it */
 	starved_say(&c, text, sizeof(text));
@@ -191,7 +194,8 @@ START_TEST(process_that_had_the_cpu_meanwhile_is_named)
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "It was ready to run, but waited for a CPU for 18 % of "
 				     "the time. For 83 % of that, its CPU ran pid 4711 "
-				     "(stress-ng). See what else runs on its CPUs (taskset -cp 31"));
+				     "(stress-ng). See what else runs on its CPUs "
+				     "(taskset -cp 31"));
 	c.taker = 30;
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "of that, its CPU ran other threads of its process"));

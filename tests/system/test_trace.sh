@@ -169,7 +169,7 @@ check "... and a snapshot without operations" \
 	eval 'echo "{\"format\":\"ncclinsp-snapshot\",\"format_version\":1}" >"$T/empty"; exits 4 "no single operations" trace "$T/empty" -o "$T/x"'
 check "an exemplar that is not there" exits 4 "no such exemplar" trace --exemplar 20000101T000000.0Z -o "$T/x"
 check "a place that cannot be written" exits 1 "cannot write /nonexistent" trace --for 1 -o /nonexistent/x
-check "a process that is not there" exits 4 "is the one asked for" trace --pid 1 -o "$T/x"
+check "a process that is not there" exits 4 "no process that uses NCCL matches" trace --pid 1 -o "$T/x"
 check "what is no list of processes" eval 'for list in 1,x 1, ,1 0 -1 1,,2; do
 	exits 2 "does not fit --pid" trace --pid "$list" -o "$T/x" || return 1; done'
 check "... and none of these leaves a file" test ! -e "$T/x"
