@@ -274,7 +274,7 @@ int cmd_level(struct cli *cli)
 	if (code)
 		return code;
 	if (level && !word_is_level(level))
-		return cli_reject("'%s' is no level; there are off, ops, kernel, net, trace, "
+		return cli_reject("'%s' is not a level; there are off, ops, kernel, net, trace, "
 				  "detail, default", level);
 	if (level || cli->sample)
 		return level_change(cli, level);

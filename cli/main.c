@@ -119,11 +119,11 @@ static int options_check_at(const struct cli *cli)
 	const char *at = cli->at;
 
 	if (at && !cli->from.count)
-		return cli_reject("--at goes with --from: a moment of which there are files");
+		return cli_reject("--at goes with --from: it chooses files by their time");
 	if (at && (strlen(at) < 4 || strspn(at, "0123456789-:T.") < strlen(at) - 1 ||
 		   strspn(at, "0123456789") != 4))
-		return cli_reject("--at is the beginning of a time in UTC, as 2026-11-22T03:12, "
-				  "not '%s'", at);
+		return cli_reject("--at must be the beginning of a time in UTC, such as "
+				  "2026-11-22T03:12, not '%s'", at);
 	return CLI_DONE;
 }
 
@@ -181,7 +181,7 @@ static int run_segment(const struct command *command, struct cli *cli)
 	int code;
 
 	if (cli->from.count)
-		return cli_reject("--segment and --from are two sources: which?");
+		return cli_reject("give --segment or --from, not both");
 	if (cli->window && strcmp(cli->window, "all"))
 		return cli_reject("--window: a segment has only the whole time (all)");
 	cli->segment_source = segment_source_open(cli->segment, &why);
@@ -249,7 +249,7 @@ static int command_run_remote(const struct command *command, struct options *opt
 	int code;
 
 	if (opts->cli.segment || opts->cli.from.count || opts->cli.npaths)
-		return cli_reject("files and --host are two sources: which?");
+		return cli_reject("give files or --host, not both");
 	if (hosts_read(&hosts, opts->host, why))
 		code = cli_reject("--host: %s", why);
 	else
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 	if (command && !command->run)
 		command = command_repeat(argc, argv, &opts, &given);
 	if (optind == argc && !command)
-		return cli_reject("watch repeats a command: which?");
+		return cli_reject("watch needs a command: ncclinsp watch ranks");
 	if (!command || !command->run)
 		return command ? cli_reject("watch cannot repeat '%s'", argv[optind])
 			       : command_unknown(argv[optind]);

@@ -326,7 +326,7 @@ static int option_bad_value(const struct option_row *row, const char *value)
 	char why[160];
 
 	option_expect(row, why, sizeof(why));
-	return cli_reject("'%s' does not fit --%s %s: %s", value, row->name, row->arg, why);
+	return cli_reject("'%s' is not valid for --%s %s: %s", value, row->name, row->arg, why);
 }
 
 /* A value that getopt found for a row. */

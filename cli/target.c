@@ -16,9 +16,9 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 	bool node = argument && !strcmp(argument, "node");
 
 	if (argument && !node && text_parse_integer(argument, 1, INT32_MAX, &cli->pid))
-		return cli_reject("'%s' is no pid, not node, and no %s", argument, what);
+		return cli_reject("'%s' is not a pid, node or a %s", argument, what);
 	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
-		return cli_reject("give either node or a process");
+		return cli_reject("give node or a process, not both");
 	return CLI_DONE;
 }
 
@@ -68,7 +68,7 @@ static int target_find_comm(struct cli *cli, json_t *body)
 static int body_put_target(struct cli *cli, json_t *body)
 {
 	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
-		return cli_reject("of what: one of a pid, --job and --comm");
+		return cli_reject("give one of a pid, --job and --comm");
 	if (cli->pid != CLI_ANY)
 		json_object_set_new(body, "pid", json_integer(cli->pid));
 	/* A job that cannot be told must not become the whole node. */

@@ -71,8 +71,8 @@ static void attach_say(const char *format, ...)
 static void process_say_why(int32_t pid, int error)
 {
 	if (error == -EACCES || error == -EPERM)
-		attach_say("process %d is another user's, and to look at it CAP_SYS_PTRACE is "
-			   "needed: run it as root", pid);
+		attach_say("process %d belongs to another user, which needs CAP_SYS_PTRACE: run "
+			   "this as root", pid);
 	else
 		attach_say("process %d: %s", pid, strerror(-error));
 }
@@ -113,8 +113,8 @@ static bool attach_add_all(struct attach *a, const char *pids)
 
 		snprintf(one, sizeof(one), "%.*s", (int)(n < sizeof(one) ? n : sizeof(one)), pids);
 		if (text_parse_integer(one, 1, INT32_MAX, &pid)) {
-			attach_say("--attach takes numbers of processes, as 4711,4712; '%s' is "
-				   "none", one);
+			attach_say("'%s' is not a process id; --attach takes a list such as "
+				   "4711,4712", one);
 			return false;
 		}
 		if (!attach_add(a, (int32_t)pid))

@@ -105,11 +105,11 @@ static const struct {
 	const char *why;
 } wrong_cases[] = {
 	{ "nonsense=3", "no field 'nonsense'; --fields help lists them" },
-	{ "rank=three", "'three' is no number for the field rank" },
-	{ "rank=", "'' is no number for the field rank" },
-	{ "size>4q", "'4q' is no number for the field size" },
-	{ "p50>4MiB", "'4MiB' is no number for the field p50" },
-	{ "rank=3s", "'3s' is no number for the field rank" },
+	{ "rank=three", "'three' is not a number, which the field rank needs" },
+	{ "rank=", "'' is not a number, which the field rank needs" },
+	{ "size>4q", "'4q' is not a number, which the field size needs" },
+	{ "p50>4MiB", "'4MiB' is not a number, which the field p50 needs" },
+	{ "rank=3s", "'3s' is not a number, which the field rank needs" },
 };
 
 START_TEST(what_cannot_be_meant_is_refused_with_the_reason)

@@ -74,7 +74,8 @@ START_TEST(each_user_is_told_of_processes_that_wait_while_they_do)
 	f = look(1000);
 	ck_assert_int_eq(f.kind, FINDING_UNWATCHED);
 	ck_assert_int_eq(f.severity, FINDING_WARNING);
-	ck_assert_ptr_nonnull(strstr(f.text, "live processes that are not watched: 12. The daemon reads"));
+	ck_assert_ptr_nonnull(strstr(f.text, "live processes that are not watched: 12. The "
+				     "daemon reads"));
 	ck_assert_ptr_nonnull(strstr(f.text, "256"));
 	ck_assert_ptr_nonnull(strstr(f.evidence, "\"what\":\"processes\""));
 	ck_assert_ptr_nonnull(strstr(f.evidence, "\"count\":12"));

@@ -91,7 +91,8 @@ START_TEST(the_sentence_has_clocks_reason_and_time)
 	gpus_have(clocks[0].mhz, 0);
 	all[0].sm_max_mhz = UNKNOWN_U64;
 	ck_assert(gpu_find_cause(all, GPUS, 0, &cause));
-	ck_assert_str_eq(said(), "its GPU runs at 1095 MHz, the others of its node run at 1980 MHz");
+	ck_assert_str_eq(said(),
+			 "its GPU runs at 1095 MHz, the others of its node run at 1980 MHz");
 }
 END_TEST
 

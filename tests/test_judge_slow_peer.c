@@ -73,11 +73,11 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_str_eq(text, "the link from rank 2 of dp (global rank 6, pid 102, node2, GPU "
 			 "2) to rank 3 of dp (global rank 7, pid 103, node3, GPU "
-			 "0000:3b:00.0) is slow: a byte takes 3.0 times as long as on the other links "
-			 "of dp seen here "
-			 "(0.35 against 1.05 GB/s), which takes 20 % of the time. Neither has another link "
-			 "here to compare with: the cause may be the path, the sender's side or the "
-			 "receiver's side. Check that path: port counters, cable, switch, congestion.");
+			 "0000:3b:00.0) is slow: a byte takes 3.0 times as long as on the other "
+			 "links of dp seen here (0.35 against 1.05 GB/s), which takes 20 % of the "
+			 "time. Neither has another link here to compare with: the cause may be "
+			 "the path, the sender's side or the receiver's side. Check that path: "
+			 "port counters, cable, switch, congestion.");
 	slow[0].nic = (struct nic_cause){ .nic = { .name = "mlx5_0 port 1" }, .fault = NIC_DOWN,
 					  .since = "12:03:10" };
 	slow_peer_say(&slow[0], text, sizeof(text));

@@ -135,10 +135,10 @@ static bool shot_parse(struct file_reader *r, const char *text, size_t bytes,
 	*why = '\0';
 	scan_init(s, text, bytes);
 	if (!read_row(&r->rows, &snapshot_reads, rows) || !scan_end(s))
-		snprintf(why, WHY, "no snapshot of ncclinspd: byte %zu: %s",
+		snprintf(why, WHY, "not a snapshot of ncclinspd: byte %zu: %s",
 			 (size_t)(s->at - s->text), s->error);
 	else if (!rows->format || strcmp(rows->format, FORMAT))
-		snprintf(why, WHY, "no snapshot of ncclinspd");
+		snprintf(why, WHY, "not a snapshot of ncclinspd");
 	else if (rows->format_version != VERSION)
 		snprintf(why, WHY, "of another version of ncclinspd");
 	scan_deinit(s);

@@ -76,7 +76,7 @@ static int term_set_comparison(const struct filter *filter, struct filter_term *
 		return 0;
 	if (!column_read_number(term->column, raw, term->text, &term->number))
 		return 0;
-	snprintf(why, size, "'%s' is no number for the field %s", term->text, name);
+	snprintf(why, size, "'%s' is not a number, which the field %s needs", term->text, name);
 	return -EINVAL;
 }
 

@@ -344,7 +344,7 @@ static int take_segment(struct session *s)
 
 static int session_tell_refused(const char *what, const char *why, int error)
 {
-	fprintf(stderr, "ncclinsp: no trace of %s: %s\n", what, why);
+	fprintf(stderr, "ncclinsp: cannot trace %s: %s\n", what, why);
 	return error == -ESRCH ? CLI_NOTHING : CLI_FAILED;
 }
 

@@ -77,7 +77,7 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
 {
 	const char *format = member_text(root, "format", "");
 
-	*why = "no black box, exemplar or stream of ncclinspd";
+	*why = "not a black box, exemplar or stream of ncclinspd";
 	if (strcmp(format, "ncclinsp-snapshot") && strcmp(format, "ncclinsp-exemplar"))
 		return -EBADMSG;
 	*why = "of another version of ncclinspd";
@@ -124,7 +124,7 @@ static int file_read_lines(struct trace *t, FILE *in, const char **why)
 	ssize_t n;
 	int r = 0;
 
-	*why = "no black box, exemplar or stream of ncclinspd";
+	*why = "not a black box, exemplar or stream of ncclinspd";
 	while (!r && (n = file_next_line(in, &line, &room)) > 0) {
 		json_t *root = intake_read(line, (size_t)n - 1, NULL);
 

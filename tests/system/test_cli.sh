@@ -42,7 +42,7 @@ check "an option of another command is a usage error" ends 2 "$I" ps --older-tha
 check "one that is nearly one is told" eval 'ends 2 "$I" ps --fileds=pid && says "is it --fields\?"'
 check "so is a format that was taken for an option" eval 'ends 2 "$I" ps --json && says "is it -o json\?"'
 check "a value that does not fit is told what would" \
-	eval 'ends 2 "$I" ops --window 5y && says "5y. does not fit --window WINDOW: 1s, 10s, 60s or all"'
+	eval 'ends 2 "$I" ops --window 5y && says "5y. is not valid for --window WINDOW: 1s, 10s, 60s or all"'
 check "what is right for one command need not be for another" \
 	eval 'ends 2 "$I" peers --window 10s && says "WINDOW: 60s or all"'
 check "nothing lasts no time, or longer than the daemon allows" \
