@@ -162,7 +162,7 @@ static void status_say_left_out(const struct cli *cli, const struct view *view)
 	}
 }
 
-/* "gpu present" or "gpu -, and why", a line for each source. */
+/* "gpu present" or "gpu absent: why", a line for each source. */
 static void status_say_machine(const struct cli *cli, const struct view *view)
 {
 	const char *label = "machine";
@@ -172,8 +172,8 @@ static void status_say_machine(const struct cli *cli, const struct view *view)
 	json_array_foreach((json_t *)report_get(view->status, "machine"), i, source) {
 		const char *why = member_text(source, "why", "");
 
-		status_say(cli, label, LINE_PLAIN, "%s %s%s", member_text(source, "source", "-"),
-			   *why ? "-, " : "present", why);
+		status_say(cli, label, LINE_PLAIN, "%s %s%s%s", member_text(source, "source", "-"),
+			   member_text(source, "state", "-"), *why ? ": " : "", why);
 		label = "";
 	}
 }

@@ -112,17 +112,16 @@ static uint32_t collect_others(const struct scene *s, int32_t ranks[OTHERS])
 	return n;
 }
 
-/* " (ranks 0-2)" */
+/* "ranks 0-2" */
 static void add_others(struct scene *s)
 {
 	int32_t ranks[OTHERS];
 	uint32_t n = collect_others(s, ranks);
 
-	if (!n)
-		return;
-	phrase_add(&s->text, " (");
-	add_numbers(&s->text, ranks, n);
-	phrase_add(&s->text, ")");
+	if (n)
+		add_numbers(&s->text, ranks, n);
+	else
+		phrase_add(&s->text, "the other ranks");
 }
 
 /* "; ranks 0-2 wait there": in the operation that was named before */
@@ -293,9 +292,10 @@ static void say_order(struct scene *s)
 	phrase_add(&s->text, " called %s", func);
 	if (seq != UNKNOWN_U64)
 		phrase_add(&s->text, " #%" PRIu64, seq);
-	phrase_add(&s->text, " where the others called ");
-	add_op(s);
+	phrase_add(&s->text, " where ");
 	add_others(s);
+	phrase_add(&s->text, " called ");
+	add_op(s);
 }
 
 static void say_deadlock(struct scene *s)
@@ -311,12 +311,14 @@ static void say_deadlock(struct scene *s)
 		for (uint32_t k = 0; k < c->n && n < HANG_RANKS; k++)
 			if (hang_leads_on(r, i, &c->ranks[k]))
 				out[n++] = c->ranks[k].rank;
-		phrase_add(&s->text, i ? ", " : "");
+		phrase_add(&s->text, i ? "; " : "");
 		add_group_op(&s->text, s->hang, &s->hang->groups.at[r->circle[i]]);
 		phrase_add(&s->text, " waits for its ");
 		add_ranks(s, r->circle[i], out, n);
+		phrase_add(&s->text, n == 1 ? ", which waits in " : ", which wait in ");
+		add_group_op(&s->text, s->hang,
+			     &s->hang->groups.at[r->circle[(i + 1) % r->ncircle]]);
 	}
-	phrase_add(&s->text, ", which wait in the next one");
 }
 
 /* "1024 on ranks 0-2, 2048 on rank 3" is for the evidence; here it is who and what. */
@@ -325,10 +327,11 @@ static void say_mismatch(struct scene *s)
 	const char *field = s->c->verdict.field;
 
 	add_culprits(s);
-	phrase_add(&s->text, " %s a different %s%s than the other ranks in ",
-		   verb(s, "has", "have"), strcmp(field, "channels") ? "" : "number of ", field);
-	add_op(s);
+	phrase_add(&s->text, " %s a different %s%s than ", verb(s, "has", "have"),
+		   strcmp(field, "channels") ? "" : "number of ", field);
 	add_others(s);
+	phrase_add(&s->text, " in ");
+	add_op(s);
 }
 
 static void say_partial(struct scene *s)

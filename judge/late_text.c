@@ -13,9 +13,9 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void add_cost(struct phrase *text, const struct late_case *c)
+static void add_cost(struct phrase *text, const struct late_case *c, const char *whom)
 {
-	phrase_add(text, "which costs the others ");
+	phrase_add(text, "which costs %s", whom);
 	phrase_add_duration(text, c->blame_ns);
 	phrase_add(text, " in ");
 	phrase_add_duration(text, c->wall_ns);
@@ -230,7 +230,7 @@ static void say_stage(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " is the pipeline stage that the others wait for");
 	add_scope(text, c);
 	phrase_add(text, ", ");
-	add_cost(text, c);
+	add_cost(text, c, "the others ");
 	phrase_add(text, ". It waits ");
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " less in each second than the stage that waits longest.");
@@ -252,7 +252,7 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 		   c->func);
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " after the first, ");
-	add_cost(text, c);
+	add_cost(text, c, "the others ");
 	phrase_add(text, ". It was last in %" PRIu64 " of the %" PRIu64 " operations in which any "
 		   "rank was late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
 	add_others(text, c);
@@ -267,7 +267,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " comes very late");
 	add_scope(text, c);
 	phrase_add(text, " to %.1f %% of %s, ", percent(c->times, c->ops), c->func);
-	add_cost(text, c);
+	add_cost(text, c, "the others ");
 	phrase_add(text, ". It was late in about %" PRIu64 " of %" PRIu64 " operations, by ",
 		   c->times, c->ops);
 	phrase_add_duration(text, c->late_ns);
@@ -287,7 +287,7 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for a rank on another "
 		   "node in %.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged),
 		   c->func);
-	add_cost(text, c);
+	add_cost(text, c, "them ");
 	phrase_add(text, ". ncclinsp -H HOSTS diagnose names the late rank (on its node, "
 		   "remote_wait_ns in /v1/comms is near zero).");
 }
@@ -300,7 +300,7 @@ static void say_slower(struct phrase *text, const struct late_case *c)
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " longer than it used to, in %.0f %% of operations, ",
 		   percent(c->last, c->judged));
-	add_cost(text, c);
+	add_cost(text, c, "");
 	if ((int32_t)c->seen < c->nranks)
 		phrase_add(text, ". All ranks on this node wait equally long: either the network "
 			   "is slower, or a rank on another node is late each time. If "

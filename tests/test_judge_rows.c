@@ -187,8 +187,8 @@ START_TEST(who_called_with_another_count_is_told_apart)
 		post(r, "AllReduce", 9, r == 2 ? 32 : 64);
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
-			 "has a different count than the other ranks in "
-				"AllReduce #9 on dp (ranks 0-1,3)."), text);
+			 "has a different count than ranks 0-1,3 in "
+				"AllReduce #9 on dp."), text);
 }
 END_TEST
 
@@ -205,8 +205,8 @@ START_TEST(who_called_two_in_the_other_order_is_told_apart)
 	}
 	ck_assert_int_eq(judge(), VERDICT_ORDER_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
-			 "called AllGather #3 where the others "
-				"called AllReduce #9 on dp (ranks 0,2-3)."), text);
+			 "called AllGather #3 where ranks 0,2-3 "
+				"called AllReduce #9 on dp."), text);
 }
 END_TEST
 
@@ -230,8 +230,8 @@ START_TEST(who_calls_a_broadcast_from_another_root_is_named)
 	}
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
-			 "has a different root than the other ranks in "
-				"Broadcast on dp (ranks 0-2)."), text);
+			 "has a different root than ranks 0-2 in "
+				"Broadcast on dp."), text);
 }
 END_TEST
 
@@ -241,8 +241,8 @@ START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
 		call(r, "AllGather", r == 1 ? "ncclFloat16" : "ncclBfloat16", UNKNOWN_I32);
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
 	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
-			 "has a different datatype than the other ranks in "
-				"AllGather on dp (ranks 0,2-3). This is based on the order "
+			 "has a different datatype than ranks 0,2-3 in "
+				"AllGather on dp. This is based on the order "
 				"of calls; the end of these operations is not watched. "), text);
 }
 END_TEST

@@ -248,7 +248,7 @@ int cmd_report(struct cli *cli)
 	int r;
 
 	if (!cli->npaths && !cli->nodes && !cli->flight)
-		return cli_reject("report needs files or directories, as "
+		return cli_reject("report needs files or directories, such as "
 				  "/var/lib/ncclinsp/snapshots, or --host");
 	if (cli->flight && !(flight = flight_open(cli->flight)))
 		return CLI_FAILED;

@@ -106,8 +106,8 @@ static void engine_explain(struct engine_asked *a, CURLcode code, const json_t *
 	curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (code)
 		snprintf(a->engine->error, sizeof(a->engine->error),
-			 "%s does not answer: %s; is it the address of Prometheus or of what "
-			 "answers like it?", a->engine->url, curl_easy_strerror(code));
+			 "%s does not answer: %s; is it the address of Prometheus, or of an "
+			 "engine with its API?", a->engine->url, curl_easy_strerror(code));
 	else if (status == 401 || status == 403)
 		snprintf(a->engine->error, sizeof(a->engine->error),
 			 "%s refuses: %ld; set NCCLINSP_ENGINE_TOKEN (bearer token) or "

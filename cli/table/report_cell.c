@@ -155,7 +155,10 @@ static enum line_attr cell_age(double value, enum report_units units, char *buf,
 static enum line_attr cell_number(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
-	text_number(buf, size, value);
+	if (value > 0 && value < 0.0001)
+		snprintf(buf, size, "<0.0001");
+	else
+		text_number(buf, size, value);
 	return LINE_PLAIN;
 }
 

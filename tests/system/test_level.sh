@@ -67,7 +67,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	install -m 755 "$I" "$T/ncclinsp"
 	check "the node is not everybody's" exits 5 "^ncclinsp: only root" \
 		as_nobody "$T/ncclinsp" -S "$SOCK" level node off
-	check "another user's process is not there for him" exits 4 "or it is not yours" \
+	check "another user's process is not there for him" exits 4 "or is not yours" \
 		as_nobody "$T/ncclinsp" -S "$SOCK" level "$(pid)" off
 	check "nor his job" exits 4 "or none of yours" \
 		as_nobody "$T/ncclinsp" -S "$SOCK" level --job 4711 off
