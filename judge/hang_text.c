@@ -204,20 +204,22 @@ static void add_heard_calls(struct scene *s)
 			   a->own_calls);
 }
 
-/* Calls of collectives have no number of NCCL's: they are counted here. */
-static void add_calls(struct scene *s)
+/* Calls have no number of NCCL's: they are counted here.  True: the last one is named. */
+static bool add_calls(struct scene *s)
 {
 	const struct hang_call *last = s->first ? hang_call(s->first, s->first->calls - 1) : NULL;
 
 	phrase_add(&s->text, ", call #%" PRIu64 " there", s->group->call);
 	if (last)
 		phrase_add(&s->text, "; its last call there was %s", last->func);
+	return last;
 }
 
 static void say_not_joined(struct scene *s)
 {
 	uint64_t last = s->first ? hang_last_seq(s->first, s->group->op.func) :
 				   UNKNOWN_U64;
+	bool knows_call = false;
 
 	add_culprits(s);
 	phrase_add(&s->text, " %s not come to ", verb(s, "has", "have"));
@@ -226,7 +228,7 @@ static void say_not_joined(struct scene *s)
 		add_heard_calls(s);
 	} else if (s->c->verdict.nranks == 1) {
 		if (s->group->by_calls)
-			add_calls(s);
+			knows_call = add_calls(s);
 		else if (last == UNKNOWN_U64)
 			phrase_add(&s->text, "; it has never called %s there",
 				   s->group->op.func ? s->group->op.func : "it");
@@ -236,8 +238,11 @@ static void say_not_joined(struct scene *s)
 	}
 	if (s->first && s->first->last_op_ns &&
 	    s->first->last_op_ns < s->hang->now_ns) {
-		phrase_add(&s->text, ", %s last call of any kind there was ",
-			   verb(s, "its", "the first one's"));
+		if (!knows_call)
+			phrase_add(&s->text, ", %s last call of any kind there was ",
+				   verb(s, "its", "the first one's"));
+		else
+			phrase_add(&s->text, ", ");
 		phrase_add_duration(&s->text, s->hang->now_ns - s->first->last_op_ns);
 		phrase_add(&s->text, " ago");
 	}
@@ -499,7 +504,8 @@ static void add_limit(struct scene *s)
 {
 	phrase_add(&s->text, ".");
 	if (s->c->limit_ns != UNKNOWN_U64 && !hang_is_proven(s->c->verdict.verdict)) {
-		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? " The limit is " :
+		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ?
+			   " The limit for such an operation is " :
 			   " It is suspected, and will be found after ");
 		phrase_add_duration(&s->text, s->c->limit_ns);
 		phrase_add(&s->text, ".");

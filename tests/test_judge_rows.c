@@ -88,7 +88,7 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
 			 "has not come to AllReduce #9 on dp; "
 				"its last AllReduce there is #8; ranks 0-2 wait there. "
-				"The limit is 10s. "), text);
+				"The limit for such an operation is 10s. "), text);
 }
 END_TEST
 
@@ -124,7 +124,8 @@ START_TEST(who_may_be_held_up_in_its_last_call_is_not_accused)
 	ck_assert(hang_may_be_busy(&c) && !hang_is_desync(&c));
 	ck_assert_ptr_eq(strstr(text, "AllReduce #9 on dp hangs; ranks 0-2 wait there; rank 3 "
 				"(global rank 11, pid 103, n1) has not come, and may still be in "
-				"its last call elsewhere. The limit is 10s. "), text);
+				"its last call elsewhere. The limit for such an operation is "
+				"10s. "), text);
 	ck_assert_ptr_nonnull(strstr(text, "the end is not watched; NCCLINSP_KERNELS=always "));
 	ck_assert_ptr_nonnull(strstr(text, " py-spy dump -p 103, gdb -p 103."));
 }

@@ -169,7 +169,7 @@ check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
 jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
 check "... in the words of the daemon" verdict \
-	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit is 10s[.] It stays a warning until it has lasted for 5m00s, .*[.] 190 of its 200 ranks are not on these nodes"))' \
+	'.verdicts[0].age_ns == 60e9 and (.verdicts[0].text | test("^ranks 10-11 [(]global ranks 0-1, pids [0-9,-]+, node5[)] have not come to AllReduce #1000 on dp(, the first one.s last call.*)?; ranks 2,4,6,8 wait there[.] The limit for such an operation is 10s[.] It stays a warning until it has lasted for 5m00s, .*[.] 190 of its 200 ranks are not on these nodes"))' \
 	"$T"/stuck*.json
 open5() {	# FUNC SEQ COUNT RANKS: what these of node 5 are in
 	jq -c --arg func "$1" --argjson seq "$2" --argjson count "$3" --argjson ranks "$4" '
