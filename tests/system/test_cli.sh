@@ -57,12 +57,12 @@ check "one that is nearly one is told, wherever it stands" eval 'ends 2 "$I" ops
 check "so it is in an order" eval 'ends 2 "$I" ops -s -nonsense && says "no field .nonsense."'
 check "so it is in a filter" eval 'ends 2 "$I" ops -f "nonsense>3" && says "no field .nonsense."'
 check "a filter's value that is no number is a usage error" \
-	eval 'ends 2 "$I" ops -f "rank=three" && says ".three. is no number"'
+	eval 'ends 2 "$I" ops -f "rank=three" && says ".three. is not a number"'
 check "a user that is not there is a usage error" ends 2 "$I" ps -u no.such.user
 check "fields are listed without a daemon" eval 'ends 0 "$I" ops --fields help && says "^p50_ns "'
 check "tail has no samples for prom" ends 2 "$I" tail -o prom
 check "a second command is a usage error" ends 2 "$I" ps comms
-check "watch without a command is a usage error" eval 'ends 2 "$I" watch && says "which\?"'
+check "watch without a command is a usage error" eval 'ends 2 "$I" watch && says "needs a command"'
 check "its help is that of what it repeats" eval \
 	'diff <("$I" ps --help) <("$I" watch ps --help) && ends 0 "$I" watch --help && says "^Usage: ncclinsp watch"'
 check "so is one that cannot be repeated" eval 'ends 2 "$I" watch explain && says "explain does not take --watch"'
