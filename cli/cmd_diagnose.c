@@ -120,7 +120,7 @@ int cmd_diagnose(struct cli *cli)
 	if (cli->job) {
 		place = array_add(cli->filters.text, &cli->filters.count);
 		if (!place)
-			return cli_reject("--job and %d filters are more than there may be",
+			return cli_reject("--job and %d filters are too many",
 					  CLI_LIST);
 		snprintf(filter, sizeof(filter), "job=%s", cli->job);
 		*place = filter;

@@ -52,7 +52,7 @@ int cmd_exemplars(struct cli *cli)
 	static const struct listing listing = {
 		.array = "exemplars",
 		LISTING_COLUMNS(columns),
-		.nothing = "no operation was slower than ever",
+		.nothing = "no operation took longer than ever before",
 	};
 
 	if (cli->argument)

@@ -138,7 +138,7 @@ int cmd_tail(struct cli *cli)
 	int code;
 
 	if (cli->format == CLI_PROM)
-		return cli_reject("tail has no end, prom has samples: ops -o prom");
+		return cli_reject("tail cannot print prom, which needs samples: use ops -o prom");
 	if (listing_begin(&tail.query, cli, &listing, &code)) {
 		tail.names = listing_comms(cli);
 		report_init(&tail.report, tail.query.columns, tail.query.count, &style);

@@ -535,7 +535,7 @@ const char *ncclinsp_reason(int error)
 	case -EAGAIN:
 		return "the process is still at work on its segment, try again";
 	case -EPROTO:
-		return "no segment of NCCL's inspector, or damaged";
+		return "not a segment of ncclinsp, or damaged";
 	case -EPROTONOSUPPORT:
 		return "of another version's format: read it with that version";
 	case -ESTALE:
@@ -543,7 +543,7 @@ const char *ncclinsp_reason(int error)
 	case -EDEADLK:
 		return "the calling process's own segment cannot be read by itself";
 	case -EPERM:
-		return "no regular file, or not permitted";
+		return "not a regular file, or not permitted";
 	default:
 		return error < 0 ? strerror(-error) : "no error";
 	}

@@ -463,7 +463,7 @@ static int client_perform(struct client *client, const char *target, json_t **ro
 	if (!json_is_object(got)) {
 		json_decref(got);
 		return client_fail(client, -EPROTO,
-				   "%s answered %s with something else than JSON: %s",
+				   "%s answered %s with something other than JSON: %s",
 				   client->path, target, got ? "no object" : error.text);
 	}
 	intake_move_times(got, client->behind_ns);
@@ -491,7 +491,7 @@ static int client_get_from_source(struct client *client, const char *target, jso
 
 	if (!json_is_object(got)) {
 		json_decref(got);
-		return client_fail(client, -EBADMSG, "the file does not tell of %s", target);
+		return client_fail(client, -EBADMSG, "the file does not have %s", target);
 	}
 	text = must(json_dumps(got, JSON_COMPACT));
 	client->body.len = 0;

@@ -86,7 +86,7 @@ static int hosts_expand_bracket(struct hosts *h, const char *prefix, const char 
 	while (*at != ']' && !r) {
 		at++;
 		if (!range_read(&at, &first, &last, &width))
-			return hosts_refuse(why, "'[%.*s]' is no list of numbers as 1-64,70",
+			return hosts_refuse(why, "'[%.*s]' is not a list of numbers such as 1-64,70",
 					    (int)(behind - text > 64 ? 64 : behind - text), text);
 		for (unsigned long n = first; n <= last && !r; n++)
 			r = hosts_add_number(h, prefix, n, width, behind + 1, why);
@@ -125,7 +125,7 @@ static int hosts_read_slurm(struct hosts *h, const char *job, char why[HOSTS_WHY
 	int r;
 
 	if (!*job || strspn(job, DIGITS "_+") != strlen(job) || strlen(job) > 40)
-		return hosts_refuse(why, "'%.40s' is no job's number", job);
+		return hosts_refuse(why, "'%.40s' is not a job number", job);
 	snprintf(command, sizeof(command), "squeue --noheader --jobs=%s --format=%%N", job);
 	squeue = popen(command, "re");
 	r = squeue && fgets(nodes, sizeof(nodes), squeue) ? 0 : -EINVAL;
@@ -154,7 +154,7 @@ int hosts_read(struct hosts *h, const char *text, char why[HOSTS_WHY])
 		free(item);
 		text += n + (text[n] == ',');
 	}
-	return r || h->names.n ? r : hosts_refuse(why, "no host is named");
+	return r || h->names.n ? r : hosts_refuse(why, "no host is given");
 }
 
 void hosts_deinit(struct hosts *h)

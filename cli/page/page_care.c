@@ -38,7 +38,7 @@ void page_clocks(const struct page *page)
 		     "<b>Error</b>: how well the GPU's time is known on its node's clock. Times on "
 		     "the GPU itself are as exact as its step.");
 	page_table(page, clock_columns, ARRAY_LEN(clock_columns), page->clocks,
-		   "No GPU's clock is known: NCCL has told no time of the GPU.");
+		   "No GPU's clock is known: NCCL has reported no GPU times.");
 	page_section_end(page);
 }
 
@@ -46,7 +46,8 @@ static void losses_put_sum(const struct page *page)
 {
 	static const struct { const char *key, *title; } sums[] = {
 		{ "records", "records read" }, { "lost", "lost" },
-		{ "before", "overwritten before the daemon came" }, { "rejected", "refused" },
+		{ "before", "overwritten before the daemon first read them" },
+		{ "rejected", "refused" },
 	};
 	const json_t *ingest = json_object_get(page->status, "ingest");
 	char text[TEXT_MAX];
@@ -66,6 +67,6 @@ void page_losses(const struct page *page)
 		     "only bursts of operations are timed, the same on all ranks.");
 	losses_put_sum(page);
 	page_table(page, process_columns, ARRAY_LEN(process_columns), page->processes,
-		   "The files have no process.");
+		   "The files contain no process.");
 	page_section_end(page);
 }

@@ -68,8 +68,8 @@ int trace_answers(struct trace *t, const json_t *root, const char **why)
 		trace_inflight(t, row, until_ns);
 	t->from_ns = t->w.first_ns;
 	rows_each(t, json_object_get(root, "findings"), trace_finding);
-	*why = "it holds no single operations: those are in black boxes, exemplars, and what "
-	       "ncclinsp snapshot has written";
+	*why = "it has no single operations: black boxes, exemplars and files of ncclinsp "
+	       "snapshot have them";
 	return n + json_array_size(json_object_get(root, "inflight")) ? 0 : -ESRCH;
 }
 
