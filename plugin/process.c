@@ -186,8 +186,8 @@ static void comm_watch(struct plugin_process *p, const struct process_comm *comm
 {
 	if (state.error || !steer_one_more(p, state.shm_bytes) || !comm->logger)
 		return;
-	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator, kernels are not "
-		     "timed any more: too little free in " NCI_SHM_DIR);
+	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: kernels are not timed any more: too little "
+		     "free in " NCI_SHM_DIR " for one more communicator");
 }
 
 static uint32_t comm_cut_name(struct nci_comm *entry, const char *name)
@@ -297,7 +297,7 @@ static void report_begin(const struct plugin_process *p, nccl_logger_fn *logger)
 		logger(LOG_AS(NCCL_LOG_INFO),
 		       "ncclinsp " NCCLINSP_VERSION ": active, level %s, events 0x%x%s, %s/%s%s",
 		       level_name(s->now.level), s->now.mask, kernels, state.dir, state.file,
-		       s->env.misspelt ? ", misspelt variable ignored" : "");
+		       s->env.misspelt ? ", a variable with a bad value is ignored" : "");
 }
 
 static void report_end(nccl_logger_fn *logger, const struct plugin_process *p)

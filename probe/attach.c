@@ -137,8 +137,7 @@ static int attach_fail(struct attach *a, const char *what, int error)
 {
 	a->refused = error == -EPERM || error == -EACCES;
 	if (a->refused)
-		attach_say("cannot %s: %s. It puts probes into processes and a program into the "
-			   "kernel, for which CAP_BPF and CAP_PERFMON are needed: run it as root",
+		attach_say("cannot %s: %s; run this as root, it needs CAP_BPF and CAP_PERFMON",
 			   what, strerror(-error));
 	else
 		attach_say("cannot %s: %s (Linux 5.15 or newer with uprobes and BTF is needed)",
@@ -385,8 +384,9 @@ int attach_run(const char *pids, uint32_t seconds)
 	if (!attach_add_all(&a, pids))
 		return 2;
 	if (a.without.used)
-		attach_say("without NCCL, and not counted: %s. Nothing that they have mapped has "
-			   "its symbols: it is not loaded yet, or linked in and stripped", without);
+		attach_say("without NCCL, and not counted: %s. No file that they have mapped has "
+			   "NCCL's symbols: it is not loaded yet, or linked in and stripped",
+			   without);
 	if (a.nprocesses && !attach_load(&a)) {
 		attach_count(&a, &ends, seconds);
 		code = attach_print(&a);

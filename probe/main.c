@@ -257,8 +257,8 @@ static const char usage[] =
 	"\n"
 	"  -S, --socket PATH  listen there (default " PROBE_SOCKET ")\n"
 	"  -C, --check        say whether it can work here, and exit\n"
-	"  -a, --attach PIDS  count the calls of NCCL of these processes, as 4711,4712\n"
-	"  -f, --for SECONDS  of --attach: for this time (60)\n"
+	"  -a, --attach PIDS  count the NCCL calls of these processes, such as 4711,4712\n"
+	"  -f, --for SECONDS  with --attach: for this time (60)\n"
 	"  -V, --version      print the version\n"
 	"  -h, --help         print this\n";
 
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
 			return EXIT_SUCCESS;
 		}
 		if (r == 'f' && text_parse_integer(optarg, 1, ATTACH_MOST_S, &seconds)) {
-			fprintf(stderr, "ncclinsp-probe: --for takes whole seconds, from 1 to %d\n",
+			fprintf(stderr, "ncclinsp-probe: --for must be a number of seconds from 1 to %d\n",
 				ATTACH_MOST_S);
 			return 2;
 		}

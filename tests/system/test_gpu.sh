@@ -57,7 +57,7 @@ xid "$late" "$pid"
 kill -9 "$pid"
 check "a process that died has the error of its GPU" wait_until 40 api_is findings \
 	'[.findings[] | select(.kind == "died")] | any(.evidence.processes[0].xid == 79 and
-	 (.text | test(", of Xid 79 .GPU has fallen off the bus. on its GPU")))'
+	 (.text | test(", because of Xid 79 .GPU has fallen off the bus. on its GPU")))'
 check "the errors are listed" api_is machine '.sources[1] == {source: "kernel log", state: "present", why: null} and
 	(.xids | map({pci_bus_id, xid, pid}) == [{pci_bus_id: "0000:0'$late':00.0", xid: 79, pid: '$pid'}])'
 kill "${started[@]:1}" 2>/dev/null
