@@ -10,8 +10,9 @@
 enum xid_fault { FAULT_PROGRAM, FAULT_GPU, FAULT_LINK, FAULT_NONE };
 
 static const name_t advice[] = {
-	[FAULT_PROGRAM] = "The program itself makes such an error more often than the GPU: see "
-			  "its own log; run it with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer",
+	[FAULT_PROGRAM] = "Such an error comes more often from the program than from the GPU: "
+			  "see its own log; run it with CUDA_LAUNCH_BLOCKING=1 or "
+			  "compute-sanitizer",
 	[FAULT_GPU] = "The GPU or its driver is at fault: drain the node, reset the GPU "
 		      "(nvidia-smi -r), and have it tested (dcgmi diag -r 3) before "
 		      "it is used again",

@@ -184,7 +184,7 @@ START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 	ck_assert_ptr_null(strstr(text, "SIGKILL"));
 	deaths[0].xid.number = 31;
 	died_say(list, 1, text, sizeof(text));
-	ck_assert_ptr_nonnull(strstr(text, "The program itself makes such an error more often"));
+	ck_assert_ptr_nonnull(strstr(text, "Such an error comes more often from the program"));
 	deaths[0].xid.number = 7777;
 	died_say(list, 1, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, ", because of Xid 7777 on its GPU. See NVIDIA's list"));
