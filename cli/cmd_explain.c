@@ -80,7 +80,8 @@ static void topic_list(const struct cli *cli, const struct topic *topic)
 	snprintf(part, sizeof(part), "%s (%s)", topic->title, topic->field);
 	prose_put(&frame, LINE_BOLD, 0, 0, part);
 	for (size_t i = 0; i < topic->n; i++) {
-		snprintf(part, sizeof(part), "%-*s%s", LIST_INDENT - 2, topic->words[i].name,
+		snprintf(part, sizeof(part), "%-*s%s%s", LIST_INDENT - 2, topic->words[i].name,
+			 strlen(topic->words[i].name) < LIST_INDENT - 2 ? "" : ": ",
 			 topic->words[i].meaning);
 		prose_put(&frame, LINE_PLAIN, 2, LIST_INDENT, part);
 	}

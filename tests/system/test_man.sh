@@ -119,6 +119,8 @@ headers_explained() {
 check "explain knows each header, as it stands above its column" headers_explained
 check "and no table has another one" eval '! grep -rnE "\"[^\"]+\", COL_" "$TOP/cli" --exclude-dir=page --include="*.[ch]"'
 check "a field's name gives all of its words" eval '"$B/ncclinsp" explain bound | grep -q "^  peer "'
+check "a word that is wider than its column is told from its meaning" eval \
+	'"$B/ncclinsp" explain level_reason | grep -q "leaves it as it is: NCCL"'
 check "what another tool calls it is explained" eval \
 	'"$B/ncclinsp" explain collective_state_mismatch | grep -cE "^[A-Z_]+$" | grep -qx 5'
 check "a word of two topics is explained twice" eval \
