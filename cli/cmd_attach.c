@@ -363,7 +363,8 @@ static json_t *lack_say(const struct attach_run *a, const json_t *comm, const js
 	phrase_add_duration(&p, since_ns);
 	phrase_add(&p, " ago");
 	if (lack->behind)
-		phrase_add(&p, ", and %" PRIu64 " later calls are missing as well", lack->behind);
+		phrase_add(&p, ", and %" PRIu64 " later call%s missing as well", lack->behind,
+			   lack->behind == 1 ? " is" : "s are");
 	phrase_add(&p, ". The number counts rank %" PRId32 "'s calls since counting began%s",
 		   member_i32(first, "rank"),
 		   strcmp(by, "time") ? "" : "; calls of ranks are matched by time alone");

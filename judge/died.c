@@ -140,8 +140,8 @@ static void death_add_kill(struct phrase *text, const struct death *d)
 {
 	if (d->for_memory)
 		phrase_add(text, "The kernel killed it (SIGKILL) because memory ran out%s%s%s: "
-			   "give it more memory, or its cgroup a higher limit. dmesg shows what "
-			   "each process had then", d->cgroup && *d->cgroup ? " (cgroup " : "",
+			   "give it more memory, or its cgroup a higher limit. dmesg shows how "
+			   "much each process used", d->cgroup && *d->cgroup ? " (cgroup " : "",
 			   d->cgroup ?: "", d->cgroup && *d->cgroup ? ")" : "");
 	else if (died_has_sender(d))
 		phrase_add(text, "It was killed by SIGKILL from pid %" PRId32 " (%s): see that "

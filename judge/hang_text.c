@@ -506,7 +506,7 @@ static void add_limit(struct scene *s)
 	if (s->c->limit_ns != UNKNOWN_U64 && !hang_is_proven(s->c->verdict.verdict)) {
 		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ?
 			   " The limit for such an operation is " :
-			   " It is suspected, and will be found after ");
+			   " It is suspected, and will be found if it lasts for ");
 		phrase_add_duration(&s->text, s->c->limit_ns);
 		phrase_add(&s->text, ".");
 	}

@@ -62,7 +62,7 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 {
 	if (!c->suspected_window_ns)
 		return;
-	phrase_add(text, " It is suspected, and will be found after three windows of ");
+	phrase_add(text, " It is suspected, and will be found if it lasts for three windows of ");
 	phrase_add_duration(text, c->suspected_window_ns);
 	phrase_add(text, ".");
 }

@@ -345,7 +345,7 @@ START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert(json_is_null(fx_at(a, "findings.0.found_mono_ns")));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ". It is suspected, "
-				     "and will be found after 10s."));
+				     "and will be found if it lasts for 10s."));
 	since_ns = fx_number(a, "findings.0.since_mono_ns");
 	ck_assert_uint_eq(fx_number(a, "findings.0.due_mono_ns"), since_ns + 10 * FX_SECOND);
 	json_decref(a);

@@ -235,7 +235,7 @@ START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
 	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "It is suspected, and will "
-				     "be found after three windows of "
+				     "be found if it lasts for three windows of "
 				     "1m00s."));
 	json_decref(a);
 	a = fx_get("/v1/comms", 200);

@@ -273,7 +273,7 @@ static void figure_explain(const struct run_value *v, const struct difference *d
 		if (*v->algo)
 			phrase_add(p, " (%s/%s)", v->algo, v->proto);
 		phrase_add(p, " takes %.1f %% %s %s%s", fabs(d->change) * 100, more, than,
-			   v->kind == RUN_OPERATION ? ", without waiting for ranks" : "");
+			   v->kind == RUN_OPERATION ? ", without the waiting for ranks" : "");
 		break;
 	case RUN_RANK:
 		phrase_add(p, "rank %d of %s comes %s to ", v->rank, v->role,

@@ -73,7 +73,7 @@ check "a rank that has stopped is suspected" wait_until 20 row suspected
 check "... 5 to 8 s after the others began to wait" api_is findings \
 	".findings[0] | ($(now_ns) - .since_mono_ns) / 1e9 | . > 5 and . < 8"
 check "... until its limit, as its text says" api_is findings \
-	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("[.] It is suspected, and will be found after 15"))'
+	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("[.] It is suspected, and will be found if it lasts for 15"))'
 agree "suspected" suspected
 api 'findings?active=true' >"$T/findings.json"
 check "one request is all that diagnose makes" eval 'alone diagnose && tells "suspected warning: desync NOT_JOINED on dp"'

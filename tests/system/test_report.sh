@@ -36,7 +36,7 @@ check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 # Seconds of it are a suspicion, as for the daemon; what its node has found is found.
 check "... as suspected, which is no finding" eval 'jq ".findings = []" "$SNAP" >"$T/seconds.json"
-	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and will be found after" "$I" report "$T/seconds.json"'
+	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and will be found if it lasts for three" "$I" report "$T/seconds.json"'
 # late_found JQ: the node has found a late rank, as JQ has it.
 late_found() {
 	jq -c '.findings = [{kind: "straggler", active: true, grade: "found", severity: "warning", verdict: "STEADY",
