@@ -281,8 +281,8 @@ int main(int argc, char **argv)
 			return EXIT_SUCCESS;
 		}
 		if (r == 'f' && text_parse_integer(optarg, 1, ATTACH_MOST_S, &seconds)) {
-			fprintf(stderr, "ncclinsp-probe: --for must be a number of seconds from 1 to %d\n",
-				ATTACH_MOST_S);
+			fprintf(stderr, "ncclinsp-probe: --for must be a number of seconds from 1 "
+				"to %d\n", ATTACH_MOST_S);
 			return 2;
 		}
 		if (r == '?')

@@ -42,7 +42,8 @@ START_TEST(what_is_no_list_is_refused_with_the_reason)
 	ck_assert_str_eq(names("n[a-b]"), "'[a-b]' is not a list of numbers such as 1-64,70");
 	ck_assert_str_eq(names("n[]"), "'[]' is not a list of numbers such as 1-64,70");
 	ck_assert_str_eq(names("n[1-]"), "'[1-]' is not a list of numbers such as 1-64,70");
-	ck_assert_str_eq(names("n[1-99999]"), "'[1-99999]' is not a list of numbers such as 1-64,70");
+	ck_assert_str_eq(names("n[1-99999]"),
+			 "'[1-99999]' is not a list of numbers such as 1-64,70");
 	ck_assert_str_eq(names("n[0-9999]m[0-9]"), "more than 16384 hosts");
 	ck_assert_str_eq(names("slurm:1;reboot"), "'1;reboot' is not a job number");
 }

@@ -86,7 +86,8 @@ static int hosts_expand_bracket(struct hosts *h, const char *prefix, const char 
 	while (*at != ']' && !r) {
 		at++;
 		if (!range_read(&at, &first, &last, &width))
-			return hosts_refuse(why, "'[%.*s]' is not a list of numbers such as 1-64,70",
+			return hosts_refuse(why, "'[%.*s]' is not a list of numbers such as "
+					    "1-64,70",
 					    (int)(behind - text > 64 ? 64 : behind - text), text);
 		for (unsigned long n = first; n <= last && !r; n++)
 			r = hosts_add_number(h, prefix, n, width, behind + 1, why);
