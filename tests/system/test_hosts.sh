@@ -111,7 +111,7 @@ fi
 check "no host by that name: ssh's own words" exits 3 'nowhere: ' "$I" ps -H nowhere
 check "an option of ssh is no host" exits 2 "cannot be the name of a host" "$I" ps -H '-oProxyCommand=reboot'
 check "nor is half a list" exits 2 'has no closing bracket' "$I" ps -H 'node[1'
-check "two sources are refused" exits 2 'two sources' "$I" ps -H node00 --from "$T"
+check "two sources are refused" exits 2 'not both' "$I" ps -H node00 --from "$T"
 check "what looks at the node itself says where to do it" exits 2 'ssh HOST ncclinsp doctor' env NCCLINSP_HOST=node00 "$I" doctor
 check "no ssh there: told" eval 'NCCLINSP_SSH=/nowhere exits 3 "cannot run ssh" "$I" ps -H node00'
 check "no ncclinsp there: told" eval 'NCCLINSP_REMOTE=/nowhere exits 3 "/nowhere" "$I" ps -H node00'

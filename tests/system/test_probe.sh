@@ -132,7 +132,7 @@ if have ip tc nsenter && net_is_new "${nets[0]}" && net_is_new "${nets[1]}" && n
 	resent() {
 		api_is 'findings?active=true' ".findings | map(select(.kind == \"slow_peer\" and .comm_name == \"wide\" and
 			(.evidence | .resent_segments >= 10 and .resent_to == \"10.99.0.2\" and .resent_window_ns <= 30e9) and
-			(.text | test(\"; [0-9]+ TCP segments from the sending process to 10.99.0.2 were sent again in the last \")))) |
+			(.text | test(\"[.] [0-9]+ TCP segments from the sending process to 10.99.0.2 were sent again in the last \")))) |
 			length > 0"
 	}
 	check "segments that a network lost are told of the slow link, with the address" wait_until 60 resent

@@ -62,7 +62,7 @@ check "it ends by itself, though the one that asked is gone" wait_until 30 eval 
 kill -CONT "${daemons[2]}"
 check "all were raised but the one that refuses" eval '[ "$(raised 0),$(raised 1),$(raised 2),$(raised 3)" = 2,2,2,0 ]'
 told() { grep "another node does not time every operation.*$1" "$T/node02.log"; }
-check "the one that refuses is told of, with its reason" wait_until 20 told 'node03: .*auto-detail is no'
+check "the one that refuses is told of, with its reason" wait_until 20 told 'node03: .*auto-detail is switched off on this node'
 check "... the mute one too" told 'mute: ncclinsp: mute does not answer within'
 check "... and the one that is none" told 'nowhere: '
 check "the time is counted as one that failed" eval '

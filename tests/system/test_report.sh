@@ -301,7 +301,7 @@ check "reading a fleet costs no more of the CPU than four times md5sum of the sa
 
 head -c 3000 "$SNAP" >"$T/half.json"
 echo '{}' >"$T/other.json"
-check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$T/found.json"
+check "what is no snapshot is told, and the rest read" exits 10 'half.json: not a snapshot.*' "$I" report "$T/half.json" "$T/found.json"
 check "... with the place" exits 10 'half.json: not a snapshot of ncclinspd: byte 3000: the text ends early' "$I" report "$T/half.json" "$T/found.json"
 check "... nothing else: that is no answer" exits 4 'no snapshot found' "$I" report "$T/other.json"
 check "without a path that is said" exits 2 'needs files' "$I" report

@@ -168,9 +168,9 @@ done
 
 check "ranks are not compared by one segment" exits 2 'ranks does not take --segment' dead ranks
 check "nor is anything diagnosed" exits 2 'diagnose does not take --segment' dead diagnose
-check "two sources are refused" exits 2 'two sources' dead ps --from "$T"
+check "two sources are refused" exits 2 'not both' dead ps --from "$T"
 check "windows are refused" exits 2 'only the whole time' dead ops --window 10s
-check "a trace is of one thing" exits 2 'of what' dead trace -o "$T/none.json" "$T/trace.json"
+check "a trace is of one thing" exits 2 'give only one of' dead trace -o "$T/none.json" "$T/trace.json"
 check "a file that is not there" exits 1 'No such file' "$I" --segment "$T/nothing" ps
 head -c 20000 /dev/urandom >"$T/rubbish"
 check "rubbish is refused, and said so" exits 1 'no segment' "$I" --segment "$T/rubbish" inflight
