@@ -117,7 +117,7 @@ START_TEST(nor_who_hears_so_little)
 	fx_build();
 	ck_assert(fx_shows("8 live processes; but 8 of 8 processes do not see the daemon's "
 			   "control file"));
-	ck_assert(fx_shows("and a late rank shows late"));
+	ck_assert(fx_shows("and a late rank is found later"));
 }
 END_TEST
 

@@ -99,7 +99,7 @@ static bool watched_say_unseen(struct phrase *text, const json_t *watched, uint6
 	} else if (watched_number(watched, "unled")) {
 		phrase_add(text, "; but %lld of %lld processes do not see the daemon's control "
 			   "file: their kernels are timed for 0.5 %% of the time, and a late rank "
-			   "shows late (ncclinsp doctor)",
+			   "is found later (ncclinsp doctor)",
 			   watched_number(watched, "unled"), watched_number(watched, "live"));
 	} else {
 		return false;
