@@ -150,7 +150,7 @@ check "a process without NCCL is told" exits 1 "without NCCL, and not counted: $
 check "a process that is not there is told" exits 1 'No such process' attach 2147483647
 check "it asks for a process or a job" exits 2 'attach 4711' attach
 check "its time has an end" exits 2 '1h' attach 1 --for 2h
-check "a job that is not here is told" exits 4 'is a rank of job none-such' attach --job none-such
+check "a job that is not here is told" exits 4 'no process of job none-such' attach --job none-such
 if have setpriv && chmod 755 "$T" && cp "$B/ncclinsp" "$B/ncclinsp-probe" "$T"; then
 	nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$T/ncclinsp" attach "$@"; }
 	check "another user's process needs a right, which is named" exits 5 'CAP_SYS_PTRACE' nobody "${PIDS[0]}"

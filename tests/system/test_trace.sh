@@ -164,7 +164,7 @@ check "... with the late one" waited "$T/ex.json"
 
 check "where to is to be said" exits 2 "-o FILE" trace
 check "of a file there is no time to come" exits 2 "go with a live trace" trace "$T/ex" --for 1 -o "$T/x"
-check "what is no such file is told" exits 1 "no black box" trace "$TOP/Makefile" -o "$T/x"
+check "what is no such file is told" exits 1 "not a black box" trace "$TOP/Makefile" -o "$T/x"
 check "... and a snapshot without operations" \
 	eval 'echo "{\"format\":\"ncclinsp-snapshot\",\"format_version\":1}" >"$T/empty"; exits 4 "no single operations" trace "$T/empty" -o "$T/x"'
 check "an exemplar that is not there" exits 4 "no such exemplar" trace --exemplar 20000101T000000.0Z -o "$T/x"

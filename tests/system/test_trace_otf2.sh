@@ -90,6 +90,6 @@ else
 	skip "no space is told" "no user namespaces here"
 fi
 check "what is no file of ours leaves nothing" eval '
-	exits 1 "no black box" trace "$TOP/Makefile" -o "$T/x.otf2" && ! ls "$T" | grep "x.otf2\|part"'
+	exits 1 "not a black box" trace "$TOP/Makefile" -o "$T/x.otf2" && ! ls "$T" | grep "x.otf2\|part"'
 stop_daemon
 done_testing
