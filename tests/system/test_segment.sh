@@ -173,8 +173,8 @@ check "windows are refused" exits 2 'only the whole time' dead ops --window 10s
 check "a trace is of one thing" exits 2 'give only one of' dead trace -o "$T/none.json" "$T/trace.json"
 check "a file that is not there" exits 1 'No such file' "$I" --segment "$T/nothing" ps
 head -c 20000 /dev/urandom >"$T/rubbish"
-check "rubbish is refused, and said so" exits 1 'no segment' "$I" --segment "$T/rubbish" inflight
-check "by the example as well" exits 1 'no segment' "$T/example" "$T/rubbish"
+check "rubbish is refused, and said so" exits 1 'not a segment' "$I" --segment "$T/rubbish" inflight
+check "by the example as well" exits 1 'not a segment' "$T/example" "$T/rubbish"
 size=$(stat -c %s "$T/evidence")
 cut_is_no_harm() {
 	local bytes code
