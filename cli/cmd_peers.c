@@ -25,7 +25,7 @@ int cmd_peers(struct cli *cli)
 		.nothing = "no work request has been seen: level trace is needed, and an NCCL "
 			   "built with NET_PROFILER=1",
 	};
-	/* Of queues, snapshots have the last minute. */
+	/* Snapshots have the last minute of queues. */
 	const char *window = cli->window ?: cli->by_queue && cli->from.count ? "60s" : "all";
 	char target[128];
 	int used = snprintf(target, sizeof(target), "/v1/%s?window=%s%s",

@@ -8,8 +8,8 @@
 #include "tables/stat.h"
 #include "util/unknown.h"
 
-#define LEAST_REQUESTS	20	/* of a queue, to be compared */
-#define LEAST_OTHERS	2	/* of two queues nobody knows which is the usual one */
+#define LEAST_REQUESTS	20	/* requests of a queue, to be compared */
+#define LEAST_OTHERS	2	/* nobody knows which of two queues is the usual one */
 #define SLOW_RATIO	2.0
 #define EXPLAINS	0.5	/* part of what the link is slower by */
 

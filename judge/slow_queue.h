@@ -31,7 +31,7 @@ bool slow_queue_is_slow(const struct slow_queue *q);
 
 /* The queues of a link together. */
 struct slow_queues_sum {
-	double took_ns, usual_ns;	/* of requests, as they were; as if none were slow */
+	double took_ns, usual_ns;	/* times of requests, as they were; as if none were slow */
 };
 
 void slow_queues_sum_add(struct slow_queues_sum *sum, const struct slow_queue *q);

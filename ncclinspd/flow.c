@@ -25,7 +25,7 @@
 #define CALLING_EVERY	4	/* looks: what threads that call NCCL do is told over 20 s ... */
 #define CALLING_NS	UINT64_C(20000000000)	/* not without records for so long */
 #define LOOK_SHARE	100	/* all that is done at one may take 1/100 of a core, */
-#define IDLE_SHARE	1000	/* or 1/1000 where nothing has come for a while, ... */
+#define IDLE_SHARE	1000	/* only 1/1000 where nothing has come for a while, ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 #define IDLE_NS		UINT64_C(10000000000)
 

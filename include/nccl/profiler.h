@@ -285,7 +285,7 @@ struct nccl_net_plugin {
 };
 
 /*
- * What `data` is, during the call, where `id` is one of NCCL's own transports'
+ * The type of `data`, during the call, where `id` is one of NCCL's own transports'
  * (NCI_NET_IB_V1, NCI_NET_SOCKET_V1).
  */
 #define NCCL_NET_TYPE		1	/* the one type that either has */

@@ -269,11 +269,11 @@ struct nci_ev_net_plugin {
 	NCI_HEAD;
 	int64_t id;		/* plugin type << 16 | payload version */
 	struct nci_marks marks;
-	uint8_t channel;	/* of the operation */
+	uint8_t channel;	/* the operation's */
 	uint8_t zero[3];
 	uint8_t cont;
 	uint8_t zero1[3];
-	int32_t peer;		/* of the operation; -1: not known */
+	int32_t peer;		/* the operation's; -1: not known */
 	uint64_t op;		/* token of the ProxyOp; 0: not known */
 	uint64_t request;	/* wr_id; sockets: 0 */
 	uint64_t bytes;		/* 0: of an InfiniBand receive not told */

@@ -23,7 +23,7 @@
 #define NVTX_CORE_POP		11
 #define NVTX_CORE_END		16
 
-#define NVTX_MODULE_CORE2	5	/* ... of a domain that is passed; NULL: the same */
+#define NVTX_MODULE_CORE2	5	/* functions of a domain that is passed; NULL: the same */
 #define NVTX_CORE2_PUSH_EX	4
 #define NVTX_CORE2_POP		5
 #define NVTX_CORE2_STRING_A	10
@@ -35,7 +35,7 @@
 
 #define NVTX_MESSAGE_ASCII	1
 #define NVTX_MESSAGE_WIDE	2
-#define NVTX_MESSAGE_STRING	3	/* what NVTX_CORE2_STRING_* returned */
+#define NVTX_MESSAGE_STRING	3	/* a value that NVTX_CORE2_STRING_* returned */
 
 #define NVTX_UNTRACKED		(-2)	/* returned by push and pop: no depth is told */
 

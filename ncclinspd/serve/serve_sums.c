@@ -150,7 +150,7 @@ static void sums_put_links(struct request *r, struct json *j)
 
 	r->query.link_windows = 1u << LINKS_60S | 1u << LINKS_ALL;
 	sums_put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
-	r->query.link_windows = 1u << LINKS_60S;	/* of a trace of long ago no more is told */
+	r->query.link_windows = 1u << LINKS_60S;	/* traces of long ago have no more */
 	l = serve_new_queues(r->serve, NULL);
 	sums_put_listing(j, "queues", l, l ? serve_take_queues(r, l) : -ENOMEM);
 }

@@ -69,9 +69,9 @@ struct queue_entry {
 };
 
 struct queues {
-	struct keyed table;	/* of struct queue */
-	struct pool chunks;	/* of histograms */
-	struct hold hold;	/* of struct queue_entry */
+	struct keyed table;	/* has struct queue */
+	struct pool chunks;	/* chunks of histograms */
+	struct hold hold;	/* holds struct queue_entry */
 	struct queues_stats stats;
 };
 
@@ -236,8 +236,8 @@ struct queues_work {
 	struct histogram h;
 	LIST(struct queue_candidate) c;
 	LIST(struct queues_row) rows;
-	struct slow_queue *loads;	/* as many as there are candidates, */
-	double *scratch;		/* and here */
+	struct slow_queue *loads;	/* one for each candidate, */
+	double *scratch;		/* one for each as well */
 };
 
 static void queue_sums_merge(struct queues_work *w, struct queue_sums *to,

@@ -14,7 +14,7 @@
 
 struct queues_row {
 	enum links_window window;
-	uint64_t window_ns;	/* from the posting of the first to the end of the last */
+	uint64_t window_ns;	/* time from the posting of the first to the end of the last */
 	struct links_who who;
 	bool placed;		/* false: neither peer nor channel is known */
 	bool is_socket;
@@ -24,7 +24,7 @@ struct queues_row {
 	uint64_t bytes;		/* 0: not told */
 	double rate;		/* requests a second; < 0 */
 	uint64_t p50_ns, p99_ns, max_ns;
-	struct slow_queue load;	/* of the size of requests that took most of its time */
+	struct slow_queue load;	/* load by the size of requests that took most of its time */
 };
 
 /* Zero means the default. */
@@ -35,7 +35,7 @@ struct queues_limits {
 };
 
 struct queues_stats {
-	uint32_t queues;	/* in use */
+	uint32_t queues;	/* queues in use */
 	uint64_t added;		/* requests taken in */
 	uint64_t refused;	/* requests whose times cannot be true, left out */
 	uint64_t evicted;	/* queues thrown out for new ones */
@@ -48,7 +48,7 @@ struct queues_query {
 	bool all_users;
 	uid_t uid;		/* unless all_users */
 	uint64_t process_id;	/* its communicators' alone; 0: all */
-	void (*meanwhile)(void *arg);	/* as in struct links_query */
+	void (*meanwhile)(void *arg);	/* the same as in struct links_query */
 	void *meanwhile_arg;
 };
 
@@ -60,7 +60,7 @@ void queues_free(struct queues *q);
 
 void queues_add(struct queues *q, const struct net_request *request, uint64_t now_ns);
 
-/* As links_visit(); in each window the slowest against its like first. */
+/* The same as links_visit(); in each window the slowest against its like first. */
 typedef bool queues_row_fn(const struct queues_row *row, void *arg);
 int queues_visit(struct queues *q, const struct queues_query *query, uint64_t now_ns,
 		 queues_row_fn *visit, void *arg);

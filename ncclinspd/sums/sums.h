@@ -65,7 +65,7 @@ uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op);
 /* One value of its own.  False: it is in no histogram. */
 bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value);
 
-/* As sums_add() all operations that `from` has. */
+/* Calls sums_add() with all operations that `from` has, in effect. */
 uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks);
 
 /* Add what was counted of `from`, and none of its times, to `to`. */

@@ -267,10 +267,10 @@ struct transfers {
 
 /* A request of the network plugin, on a queue pair or a socket, that is complete. */
 struct net_request {
-	const struct process *issuer, *executor;	/* as of transfers */
+	const struct process *issuer, *executor;	/* the same as of transfers */
 	uint16_t comm_index;
 	name_t comm_name;	/* NULL: none */
-	const struct nci_ev_net_plugin *ev;	/* of two lines */
+	const struct nci_ev_net_plugin *ev;	/* a record of two lines */
 };
 
 /* Sources of a duration, the best first.  Never mixed in one histogram. */

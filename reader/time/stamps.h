@@ -143,7 +143,7 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
  * is added, and then all are judged at once, in a fraction of the time that each would take.
  */
 struct stamps_whole {
-	struct gpuclock_sight tight;	/* of callbacks that came soonest after their stamps */
+	struct gpuclock_sight tight;	/* by callbacks that came soonest after their stamps */
 	uint64_t first_start, last_start, first_stop, last_stop;	/* ns of the GPU's clock */
 	uint32_t channels;
 	bool strange;			/* one of them needs to be looked at by itself */
