@@ -11,7 +11,7 @@ for need in aarch64-linux-gnu-gcc qemu-aarch64-static; do
 		skip_all "needs $need (Debian: gcc-aarch64-linux-gnu, qemu-user-static)"
 done
 LIBC=/usr/aarch64-linux-gnu
-[ -e $LIBC/lib/libc.so.6 ] || skip_all "needs libc6-dev-arm64-cross"
+[ -e $LIBC/lib/libc.so.6 ] && [ -e $LIBC/include/stdint.h ] || skip_all "needs libc6-dev-arm64-cross"
 
 A=$B/arm
 P=$A/libnccl-profiler-insp.so
