@@ -380,38 +380,33 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 	const char *const texts[] = { "# all by default\n", all, others };
 	char value[CONFIG_VALUE_BYTES], text[1 << 14];
 	static struct config c, again;
-	const struct config_row *rows;
-	size_t n, used = 0;
+	size_t used = 0;
 
-	rows = config_rows(&n);
 	ck_assert_int_eq(parse_text(&c, texts[_i]), CONFIG_RUN);
-	for (size_t i = 0; i < n; i++) {
-		if (!rows[i].fallback)
+	for (const struct config_row *row = config_rows; row->name; row++) {
+		if (!row->fallback)
 			continue;
-		config_show(&c, &rows[i], value);
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s = %s\n",
-					 rows[i].name, value);
+		config_show(&c, row, value);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s = %s\n", row->name,
+					 value);
 	}
 	ck_assert_msg(parse_text(&again, text) == CONFIG_RUN, "%s%s", text, told);
-	for (size_t i = 0; i < n; i++) {
-		const char *was = (const char *)&c + rows[i].at;
-		const char *is = (const char *)&again + rows[i].at;
+	for (const struct config_row *row = config_rows; row->name; row++) {
+		const char *was = (const char *)&c + row->at, *is = (const char *)&again + row->at;
 
 		/* What follows from 0 is written out. */
-		config_show(&again, &rows[i], value);
-		ck_assert_msg(!memcmp(was, is, rows[i].bytes) ||
-			      !strcmp(value, rows[i].fallback), "%s = %s", rows[i].name, value);
+		config_show(&again, row, value);
+		ck_assert_msg(!memcmp(was, is, row->bytes) || !strcmp(value, row->fallback),
+			      "%s = %s", row->name, value);
 	}
 }
 END_TEST
 
 static const struct config_origin *origin_of(const struct config *c, const char *name)
 {
-	const struct config_row *rows;
-	size_t n, i = 0;
+	size_t i = 0;
 
-	rows = config_rows(&n);
-	while (strcmp(rows[i].name, name) != 0)
+	while (strcmp(config_rows[i].name, name) != 0)
 		i++;
 	return &c->origin[i];
 }

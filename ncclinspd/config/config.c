@@ -46,14 +46,9 @@ static void config_tell(config_tell_fn *fn, const char *format, ...)
 
 static void config_print_help(const struct config *c)
 {
-	const struct config_row *rows;
-	size_t n;
-
-	rows = config_rows(&n);
 	puts("usage: ncclinspd [option...]\n"
 	     "\nWatches the NCCL processes of this node and answers ncclinsp(1).\n");
-	for (size_t i = 0; i < n; i++) {
-		const struct config_row *row = &rows[i];
+	for (const struct config_row *row = config_rows; row->name; row++) {
 		char letter[] = { '-', row->letter, ',', '\0' }, text[64];
 
 		snprintf(text, sizeof(text), "%s %s", row->name,
@@ -69,20 +64,15 @@ static void config_print_help(const struct config *c)
 
 static void config_print(void)
 {
-	const struct config_row *rows;
-	size_t n;
-
-	rows = config_rows(&n);
 	puts("# How ncclinspd works on this node; ncclinspd.conf(5) explains it.\n"
 	     "#\n"
 	     "# One NAME = VALUE on each line; a line that begins with # is a comment.\n"
 	     "# The values in comments are the defaults.  After a change:\n"
 	     "#     ncclinspd --check-config && systemctl reload ncclinspd");
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].fallback)
-			printf("\n# %s%s\n#%s = %s\n", rows[i].help,
-			       rows[i].live ? "" : " (needs a restart)", rows[i].name,
-			       rows[i].fallback);
+	for (const struct config_row *row = config_rows; row->name; row++)
+		if (row->fallback)
+			printf("\n# %s%s\n#%s = %s\n", row->help,
+			       row->live ? "" : " (needs a restart)", row->name, row->fallback);
 }
 
 static int config_answer(const struct config *c)
@@ -172,15 +162,11 @@ static void config_defaults(struct config *c)
 
 static void environment_take(struct config *c)
 {
-	const struct config_row *rows;
-	size_t n;
+	for (const struct config_row *row = config_rows; row->name; row++) {
+		const char *value = row->variable ? environment_get(row->variable) : NULL;
 
-	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++) {
-		const char *value = rows[i].variable ? environment_get(rows[i].variable) : NULL;
-
-		if (value && rows[i].set(c, value) == 0)
-			c->origin[i] = (struct config_origin){
+		if (value && row->set(c, row, value) == 0)
+			c->origin[row - config_rows] = (struct config_origin){
 				.source = CONFIG_FROM_ENVIRONMENT };
 	}
 }
@@ -206,15 +192,11 @@ struct config_parser {
 	unsigned wrong;
 };
 
-static const struct config_row *row_find(const char *name, size_t *at)
+static const struct config_row *row_find(const char *name)
 {
-	const struct config_row *rows;
-	size_t n;
-
-	rows = config_rows(&n);
-	for (*at = 0; *at < n; ++*at)
-		if (strcmp(rows[*at].name, name) == 0)
-			return &rows[*at];
+	for (const struct config_row *row = config_rows; row->name; row++)
+		if (strcmp(row->name, name) == 0)
+			return row;
 	return NULL;
 }
 
@@ -222,13 +204,10 @@ static const struct config_row *row_find(const char *name, size_t *at)
 static const char *row_similar(const char *name)
 {
 	struct meant meant = { .wanted = name };
-	const struct config_row *rows;
-	size_t n;
 
-	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].fallback)
-			meant_offer(&meant, rows[i].name);
+	for (const struct config_row *row = config_rows; row->name; row++)
+		if (row->fallback)
+			meant_offer(&meant, row->name);
 	return meant.best;
 }
 
@@ -270,9 +249,9 @@ static bool row_place_is_clear(const struct config_parser *r, unsigned line,
 static bool reading_take_line(struct config_parser *r, unsigned line, const char *name,
 			      const char *value)
 {
-	size_t at;
-	const struct config_row *row = row_find(name, &at);
+	const struct config_row *row = row_find(name);
 	const char *file = r->config->file;
+	size_t at = row ? (size_t)(row - config_rows) : 0;
 
 	if (!value)
 		config_tell(r->tell, "%s:%u: a line must be NAME = VALUE, not \"%s\"", file, line,
@@ -286,7 +265,7 @@ static bool reading_take_line(struct config_parser *r, unsigned line, const char
 			    r->set_on[at]);
 	else if (!row_place_is_clear(r, line, row, value))
 		return false;
-	else if (row->set(r->config, value) < 0)
+	else if (row->set(r->config, row, value) < 0)
 		config_tell(r->tell, "%s:%u: %s must be %s, not \"%s\"", file, line, name,
 			    row->wants, value);
 	else {
@@ -335,26 +314,26 @@ static int config_take_file(struct config *c, config_tell_fn *fn)
 
 /* ---- the command line ------------------------------------------------------------ */
 
-static void rows_for_getopt(const struct config_row *rows, size_t n, struct option *longs,
-			    char *shorts)
+static void rows_for_getopt(struct option *longs, char *shorts)
 {
-	for (size_t i = 0; i < n; i++) {
-		longs[i].name = rows[i].name;
-		longs[i].has_arg = rows[i].argument ? required_argument : no_argument;
-		longs[i].val = FIRST_VALUE + (int)i;
-		if (!rows[i].letter)
+	for (const struct config_row *row = config_rows; row->name; row++, longs++) {
+		longs->name = row->name;
+		longs->has_arg = row->argument ? required_argument : no_argument;
+		longs->val = FIRST_VALUE + (int)(row - config_rows);
+		if (!row->letter)
 			continue;
-		*shorts++ = rows[i].letter;
-		if (rows[i].argument)
+		*shorts++ = row->letter;
+		if (row->argument)
 			*shorts++ = ':';
 	}
 }
 
-static const struct config_row *row_of_option(const struct config_row *rows, size_t n, int value)
+static const struct config_row *row_of_option(int value)
 {
-	for (size_t i = 0; i < n; i++)
-		if (value == FIRST_VALUE + (int)i || (rows[i].letter && value == rows[i].letter))
-			return &rows[i];
+	for (const struct config_row *row = config_rows; row->name; row++)
+		if (value == FIRST_VALUE + (int)(row - config_rows) ||
+		    (row->letter && value == row->letter))
+			return row;
 	return NULL;
 }
 
@@ -372,26 +351,23 @@ static int config_take_arguments(struct config *c, int argc, char **argv, config
 {
 	struct option longs[CONFIG_ROWS + 1] = { 0 };
 	char shorts[2 * CONFIG_ROWS + 1] = "";
-	const struct config_row *rows;
-	size_t n;
 	int value;
 
-	rows = config_rows(&n);
-	rows_for_getopt(rows, n, longs, shorts);
+	rows_for_getopt(longs, shorts);
 	optind = 0;		/* GNU: begin anew, also what it has inside */
 	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) >= 0) {
-		const struct config_row *row = row_of_option(rows, n, value);
+		const struct config_row *row = row_of_option(value);
 
 		if (!row) {
 			option_suggest(argv[optind - 1], fn);
 			return -EINVAL;
 		}
-		if (row->set(c, optarg) < 0) {
+		if (row->set(c, row, optarg) < 0) {
 			config_tell(fn, "--%s must be %s, not \"%s\"", row->name, row->wants,
 				    optarg);
 			return -EINVAL;
 		}
-		c->origin[row - rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
+		c->origin[row - config_rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
 	}
 	if (optind < argc) {
 		config_tell(fn, "unexpected argument \"%s\"; try: ncclinspd --help", argv[optind]);
@@ -418,23 +394,23 @@ static bool path_is_taken(const struct config_row *row, const char *path)
 }
 
 /* Tell what would be found at the start only, if at all.  Returns how much is wrong. */
-static unsigned place_check(const struct config *c, const struct config_row *rows, size_t i,
+static unsigned place_check(const struct config *c, const struct config_row *row,
 			    config_tell_fn *fn)
 {
-	const char *path = row_place(c, &rows[i]);
+	const char *path = row_place(c, row);
 	unsigned wrong = 0;
 
-	for (size_t k = 0; *path && k < i; k++)
-		if (!strcmp(row_place(c, &rows[k]), path)) {
+	for (const struct config_row *other = config_rows; *path && other < row; other++)
+		if (!strcmp(row_place(c, other), path)) {
 			config_tell(fn, "%s and %s are both \"%s\": each needs its own path",
-				    rows[k].name, rows[i].name, path);
+				    other->name, row->name, path);
 			wrong++;
 		}
-	if (*path && rows[i].kind != CONFIG_DIR && path[strlen(path) - 1] == '/') {
-		config_tell(fn, "%s must be a file, not the directory \"%s\"", rows[i].name, path);
+	if (*path && row->kind != CONFIG_DIR && path[strlen(path) - 1] == '/') {
+		config_tell(fn, "%s must be a file, not the directory \"%s\"", row->name, path);
 		wrong++;
-	} else if (*path && c->question == CONFIG_CHECK && path_is_taken(&rows[i], path)) {
-		config_tell(fn, "%s cannot be \"%s\": something else is there", rows[i].name, path);
+	} else if (*path && c->question == CONFIG_CHECK && path_is_taken(row, path)) {
+		config_tell(fn, "%s cannot be \"%s\": something else is there", row->name, path);
 		wrong++;
 	}
 	return wrong;
@@ -442,13 +418,10 @@ static unsigned place_check(const struct config *c, const struct config_row *row
 
 static int config_check(const struct config *c, config_tell_fn *fn)
 {
-	const struct config_row *rows;
 	unsigned wrong = 0;
-	size_t n;
 
-	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++)
-		wrong += place_check(c, rows, i, fn);
+	for (const struct config_row *row = config_rows; row->name; row++)
+		wrong += place_check(c, row, fn);
 	if (!c->socket[0]) {
 		fn("no path for the socket, because XDG_RUNTIME_DIR is not set: use --socket, or "
 		   "set NCCLINSP_SOCKET, for ncclinsp as well");
@@ -488,13 +461,9 @@ int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
 
 void config_take_live(struct config *c, const struct config *next, config_tell_fn *fn)
 {
-	const struct config_row *rows;
-	size_t n;
-
 	c->file_read = next->file_read;
-	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++) {
-		const struct config_row *row = &rows[i];
+	for (const struct config_row *row = config_rows; row->name; row++) {
+		size_t i = (size_t)(row - config_rows);
 		char *to = (char *)c + row->at;
 		const char *from = (const char *)next + row->at;
 

@@ -90,7 +90,7 @@ struct config {
 	uint64_t stall_min_ns;	/* 0: the default of diagnose */
 	uint64_t stall_max_ns;
 	uint64_t not_joined_critical_ns;
-	struct config_origin origin[CONFIG_ROWS];	/* sources, in the order of config_rows() */
+	struct config_origin origin[CONFIG_ROWS];	/* sources, in the order of config_rows */
 };
 
 /* The outcome of reading the file, at the start and when the daemon was told to. */

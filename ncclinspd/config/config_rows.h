@@ -38,7 +38,8 @@ struct config_row {
 	const char *name;
 	char letter;		/* 0: none */
 	const char *argument;	/* NULL: takes none */
-	int (*set)(struct config *config, const char *value);	/* 0 or -EINVAL */
+	/* 0 or -EINVAL */
+	int (*set)(struct config *config, const struct config_row *row, const char *value);
 	const char *wants;	/* "NAME is <wants>, not VALUE" */
 	const char *help;
 	const char *fallback;	/* the default of a node's daemon; NULL: in no file */
@@ -48,7 +49,8 @@ struct config_row {
 	const char *variable;	/* environment variable, which goes before the file; NULL: none */
 };
 
-const struct config_row *config_rows(size_t *n);
+/* The last row has no name. */
+extern const struct config_row config_rows[];
 
 /* The value in force, as the row's `set` would read it; for rows with a fallback. */
 void config_show(const struct config *config, const struct config_row *row,

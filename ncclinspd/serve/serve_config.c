@@ -18,20 +18,17 @@ static field_put_fn config_put_settings;
 
 #include "schema/config.h"
 
-static void config_put_settings(const struct rows_writer *w, struct json *j, const void *row)
+static void config_put_settings(const struct rows_writer *w, struct json *j, const void *of)
 {
-	const struct config_shown *shown = row;
-	const struct config_row *rows;
-	size_t n;
+	const struct config_shown *shown = of;
 
-	rows = config_rows(&n);
 	json_begin(j, '[');
-	for (size_t i = 0; shown->config && i < n; i++) {
-		struct setting s = { .row = &rows[i], .origin = &shown->config->origin[i] };
+	for (const struct config_row *row = config_rows; shown->config && row->name; row++) {
+		struct setting s = { row, &shown->config->origin[row - config_rows], "" };
 
-		if (!s.row->fallback)
+		if (!row->fallback)
 			continue;
-		config_show(shown->config, s.row, s.value);
+		config_show(shown->config, row, s.value);
 		rows_put_object(w, j, setting_fields, &s);
 	}
 	json_end(j, ']');

@@ -46,7 +46,7 @@ static void read_back(const struct config *c, const struct config_row *row)
 	config_show(c, row, value);
 	if (!*value)
 		return;		/* a path that nobody has set */
-	demand(row->set(&again, value) == 0);
+	demand(row->set(&again, row, value) == 0);
 	config_show(&again, row, shown);
 	demand(!strcmp(value, shown));
 }
@@ -56,17 +56,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char name[] = "ncclinspd", option[] = "--config";
 	static struct config c;
 	char *argv[] = { name, option, path, NULL };
-	const struct config_row *rows;
-	size_t n;
 	int r;
 
 	write_file(data, size);
 	told = 0;
 	r = config_parse(&c, 3, argv, count);
 	demand((r < 0) == (told > 0));
-	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].fallback && c.origin[i].source == CONFIG_FROM_FILE)
-			read_back(&c, &rows[i]);
+	for (const struct config_row *row = config_rows; row->name; row++)
+		if (row->fallback && c.origin[row - config_rows].source == CONFIG_FROM_FILE)
+			read_back(&c, row);
 	return 0;
 }
