@@ -252,10 +252,9 @@ static void row_dress(const struct attach_run *a, json_t *row)
 static json_t *rows_find(const json_t *rows, const json_t *row)
 {
 	static const char *const same[] = { "comm_id", "func", "datatype", "count", "nranks" };
-	json_t *other;
-	size_t i, k;
+	size_t k;
 
-	json_array_foreach((json_t *)rows, i, other) {
+	json_each(other, rows) {
 		for (k = 0; k < ARRAY_LEN(same); k++)
 			if (!json_equal(json_object_get(other, same[k]),
 					json_object_get(row, same[k])))
@@ -281,10 +280,9 @@ static void row_join(json_t *to, const json_t *row)
 /* A communicator without an id is its process's alone. */
 static json_t *attach_rows(const struct attach_run *a, double seconds)
 {
-	json_t *rows = json_array(), *row, *same;
-	size_t i;
+	json_t *rows = json_array(), *same;
 
-	json_array_foreach(json_object_get(a->counted, "calls"), i, row) {
+	json_each(row, json_object_get(a->counted, "calls")) {
 		row_dress(a, row);
 		same = a->cli->by_rank || json_is_null(json_object_get(row, "rank")) ? NULL :
 			rows_find(rows, row);
@@ -293,7 +291,7 @@ static json_t *attach_rows(const struct attach_run *a, double seconds)
 		else
 			json_array_append(rows, row);
 	}
-	json_array_foreach(rows, i, row)
+	json_each(row, rows)
 		json_object_set_new(row, "per_second", json_real(seconds > 0 ?
 			(double)member_number(row, "calls", 0) /
 			(double)member_number(row, "ranks", 1) / seconds : 0));
@@ -302,10 +300,9 @@ static json_t *attach_rows(const struct attach_run *a, double seconds)
 
 static json_t *attach_processes(const struct attach_run *a)
 {
-	json_t *list = json_incref(json_object_get(a->counted, "processes")), *process;
-	size_t i;
+	json_t *list = json_incref(json_object_get(a->counted, "processes"));
 
-	json_array_foreach(list, i, process)
+	json_each(process, list)
 		json_object_set_new(process, "world_rank", attach_world_rank(a, process));
 	return list ?: json_array();
 }
@@ -314,11 +311,10 @@ static json_t *attach_processes(const struct attach_run *a)
 
 static void rank_read(struct lineup_rank *rank, const json_t *comm)
 {
-	const json_t *last = json_object_get(comm, "last"), *call;
-	size_t i;
+	const json_t *last = json_object_get(comm, "last");
 
 	*rank = (struct lineup_rank){ .calls = member_number(comm, "calls", 0) };
-	json_array_foreach((json_t *)last, i, call) {
+	json_each(call, last) {
 		struct lineup_call *to = array_add(rank->last, &rank->n);
 		uint64_t what = 14695981039346656037u;
 		const char *func = member_text(call, "func", "");
@@ -405,11 +401,10 @@ static void comms_judge(const struct attach_run *a, const json_t *comms, json_t 
 static json_t *attach_behind(const struct attach_run *a)
 {
 	json_t *all = json_object_get(a->counted, "comms"), *by_id = json_object();
-	json_t *behind = json_array(), *comm, *comms;
+	json_t *behind = json_array(), *comms;
 	const char *id;
-	size_t i;
 
-	json_array_foreach(all, i, comm) {
+	json_each(comm, all) {
 		id = json_is_null(json_object_get(comm, "rank")) ? "" :
 			member_text(comm, "comm_id", "");
 		if (*id && !json_object_get(by_id, id))
@@ -456,10 +451,9 @@ static void attach_answer(struct attach_run *a)
 static void attach_say(const struct attach_run *a)
 {
 	uint64_t lost = member_number(a->answer, "lost", 0);
-	size_t i, n = json_array_size(json_object_get(a->answer, "processes"));
-	json_t *behind;
+	size_t n = json_array_size(json_object_get(a->answer, "processes"));
 
-	json_array_foreach(json_object_get(a->answer, "behind"), i, behind)
+	json_each(behind, json_object_get(a->answer, "behind"))
 		puts(member_text(behind, "text", ""));
 	if (lost)
 		printf("%" PRIu64 " call%s not counted: there are too many kinds of calls or "

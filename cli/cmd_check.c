@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "cli/base/member.h"
 #include "cli/common/cli.h"
 #include "cli/view/findings.h"
 
@@ -31,11 +32,9 @@ static bool row_is_told(const json_t *row, enum finding_standing standing)
 static int worst_print(const json_t *sorted, enum finding_standing standing, const char *before)
 {
 	char sentence[FINDINGS_SENTENCE], due[FINDINGS_DUE];
-	json_t *row;
-	size_t i;
 	int n = 0;
 
-	json_array_foreach((json_t *)sorted, i, row) {
+	json_each(row, sorted) {
 		if (!row_is_told(row, standing) || n++)
 			continue;
 		finding_headline(row, sentence);

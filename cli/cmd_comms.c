@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp comms: communicators, one row per rank that lives on this node. */
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "schema/fields.h"
 
@@ -31,11 +32,11 @@ static json_t *comm_last_seq(const json_t *last_seq)
 static json_t *comms_reshape(const json_t *comms)
 {
 	json_t *rows = json_array();
-	size_t i, k;
-	json_t *comm, *rank;
+	size_t i;
+	json_t *comm;
 
 	json_array_foreach((json_t *)comms, i, comm) {
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
+		json_each(rank, json_object_get(comm, "local_ranks")) {
 			json_t *row = json_copy(comm);
 
 			json_object_del(row, "local_ranks");
@@ -56,12 +57,12 @@ static json_t *comms_reshape(const json_t *comms)
  */
 static json_t *comms_nest(const json_t *comms, const json_t *kept)
 {
-	json_t *all = json_array(), *copies = json_array(), *row;
+	json_t *all = json_array(), *copies = json_array();
 	size_t i;
 
 	for (i = 0; i < json_array_size(comms); i++)
 		json_array_append_new(copies, json_null());
-	json_array_foreach((json_t *)kept, i, row) {
+	json_each(row, kept) {
 		json_t *rank = json_object_get(row, LISTING_SOURCE);
 		size_t at = (size_t)json_integer_value(json_object_get(row, COMM_PLACE));
 		json_t *copy = json_array_get(copies, at);

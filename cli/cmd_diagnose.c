@@ -42,15 +42,13 @@ static void paragraph_put(struct frame *frame, const json_t *row)
 {
 	bool active = json_is_true(json_object_get(row, "active"));
 	char title[TITLE];
-	json_t *line;
-	size_t i;
 
 	if (frame->count)
 		frame_add(frame);
 	paragraph_make_title(row, title);
 	prose_put(frame, active ? verdict_attr(row) : LINE_DIM, 0, 4, title);
 	prose_put(frame, LINE_PLAIN, 4, 4, member_text(row, "text", ""));
-	json_array_foreach(json_object_get(row, "gathered"), i, line)
+	json_each(line, json_object_get(row, "gathered"))
 		prose_put(frame, LINE_PLAIN, 4, 6, json_string_value(line) ?: "");
 }
 
@@ -58,11 +56,9 @@ static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *ro
 {
 	char filters[256], text[320];
 	struct frame frame;
-	json_t *row;
-	size_t i;
 
 	prose_begin(&frame, cli, PROSE_WIDEST);
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		paragraph_put(&frame, row);
 	if (!json_array_size(rows) && listing_filters(cli)) {
 		listing_tell_filters(cli, filters, sizeof(filters));
@@ -78,10 +74,7 @@ static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *ro
 /* A job that is not here must not be taken for one that is well. */
 static int diagnose_job(const json_t *answer, const char *job)
 {
-	json_t *id;
-	size_t i;
-
-	json_array_foreach((json_t *)report_get(answer, "watched.jobs"), i, id)
+	json_each(id, report_get(answer, "watched.jobs"))
 		if (!strcasecmp(json_string_value(id) ?: "", job))
 			return CLI_DONE;
 	fprintf(stderr, "ncclinsp: no process of job '%s' here, or none of yours; "

@@ -11,10 +11,7 @@ static const struct column columns[] = {
 
 static bool exemplar_is_listed(const json_t *root, const char *id)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(root, "exemplars"), i, row)
+	json_each(row, json_object_get(root, "exemplars"))
 		if (!strcmp(member_text(row, "id", ""), id))
 			return true;
 	return false;

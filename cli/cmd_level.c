@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/target.h"
 #include "util/text.h"
@@ -60,11 +61,11 @@ static void put_left(char *buf, size_t size, const json_t *wish)
 /* Why kernels are not what the level says, once for all processes that say the same. */
 static void print_reasons(const struct cli *cli, const json_t *processes)
 {
-	json_t *reasons = json_object(), *process, *pids;
+	json_t *reasons = json_object(), *pids;
 	const char *reason;
 	size_t i;
 
-	json_array_foreach((json_t *)processes, i, process) {
+	json_each(process, processes) {
 		json_t *pid = json_object_get(process, "pid");
 
 		reason = json_string_value(json_object_get(process, "level_reason"));
@@ -91,10 +92,7 @@ static void print_reasons(const struct cli *cli, const json_t *processes)
 /* A wish's target may come later, so that no process tells of the wish yet. */
 static void print_wishes(const json_t *wishes)
 {
-	json_t *wish;
-	size_t i;
-
-	json_array_foreach((json_t *)wishes, i, wish) {
+	json_each(wish, wishes) {
 		char target[192], wanted[64], time[64];
 
 		target_text(target, sizeof(target), wish);
@@ -162,11 +160,9 @@ static struct followers count_followers(const json_t *root, const json_t *of,
 					json_int_t sequence)
 {
 	struct followers n = { 0 };
-	json_t *asked, *row;
-	size_t i, k;
 
-	json_array_foreach((json_t *)of, i, asked)
-		json_array_foreach(json_object_get(root, "processes"), k, row) {
+	json_each(asked, of)
+		json_each(row, json_object_get(root, "processes")) {
 			json_int_t has = json_integer_value(report_get(row, "steering.sequence"));
 
 			if (!json_equal(json_object_get(row, "instance"),

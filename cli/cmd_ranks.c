@@ -2,6 +2,7 @@
 /* ncclinsp ranks: who makes whom wait, the worst first; ncclinsp dmon: the same GPU by GPU. */
 #include <time.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/view/ranks.h"
 #include "schema/fields.h"
@@ -12,8 +13,6 @@
 static int ranks_fetch(struct cli *cli, const char *usual_window, json_t **root)
 {
 	char target[512];
-	json_t *row;
-	size_t i;
 	int r;
 
 	snprintf(target, sizeof(target), "/v1/ranks?window=%s&fields=" RANK_FIELDS,
@@ -21,7 +20,7 @@ static int ranks_fetch(struct cli *cli, const char *usual_window, json_t **root)
 	r = client_get(cli->client, target, root);
 	if (r)
 		return r;
-	json_array_foreach(json_object_get(*root, "ranks"), i, row)
+	json_each(row, json_object_get(*root, "ranks"))
 		ranks_dress(row);
 	return 0;
 }
@@ -69,14 +68,13 @@ static void ranks_put_time(json_t *rows)
 	struct timespec now;
 	struct tm utc;
 	char text[64];
-	json_t *row;
-	size_t i, used;
+	size_t used;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
 	used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
 	snprintf(text + used, sizeof(text) - used, ".%09ldZ", now.tv_nsec);
-	json_array_foreach(rows, i, row)
+	json_each(row, rows)
 		json_object_set_new(row, "at", json_string(text));
 }
 

@@ -74,10 +74,8 @@ static void moment_put_findings(json_t *file, const struct shots_node *node)
 {
 	const json_t *worst = NULL;
 	json_int_t n = 0;
-	json_t *row;
-	size_t i;
 
-	json_array_foreach(node->findings, i, row) {
+	json_each(row, node->findings) {
 		if (!json_is_true(json_object_get(row, "active")) ||
 		    finding_standing(row) == FINDING_IS_SUSPECTED)
 			continue;
@@ -136,13 +134,12 @@ static void files_sort(struct replay_play *p)
 /* Was it written together with the moment's, by another node? */
 static bool moment_is_of(const json_t *moment, const json_t *file)
 {
-	const json_t *files = json_object_get(moment, "files"), *other;
-	size_t i;
+	const json_t *files = json_object_get(moment, "files");
 
 	if (!moment || json_number_value(json_object_get(file, "seconds")) -
 		       json_number_value(json_object_get(moment, "seconds")) > TOGETHER_S)
 		return false;
-	json_array_foreach((json_t *)(uintptr_t)files, i, other)
+	json_each(other, (json_t *)(uintptr_t)files)
 		if (json_equal(json_object_get(other, "node"), json_object_get(file, "node")))
 			return false;
 	return true;
@@ -189,11 +186,10 @@ static json_t *new_moment(const json_t *file)
 
 static void moments_find(struct replay_play *p)
 {
-	json_t *moment = NULL, *file;
-	size_t i;
+	json_t *moment = NULL;
 
 	files_sort(p);
-	json_array_foreach(p->files, i, file) {
+	json_each(file, p->files) {
 		if (!moment_is_of(moment, file)) {
 			moment = new_moment(file);
 			json_array_append_new(p->moments, moment);

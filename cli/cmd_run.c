@@ -79,10 +79,8 @@ static void run_follow(const json_t *config)
 		{ "control", "NCCLINSP_CONTROL", NCI_CONTROL_PATH },
 		{ "shm-dir", "NCCLINSP_SHM_DIR", NCI_SHM_DIR },
 	};
-	json_t *row;
-	size_t i;
 
-	json_array_foreach(json_object_get(config, "settings"), i, row)
+	json_each(row, json_object_get(config, "settings"))
 		for (size_t k = 0; k < ARRAY_LEN(places); k++)
 			if (!strcmp(member_text(row, "name", ""), places[k].setting) &&
 			    strcmp(member_text(row, "value", ""), places[k].usual))
@@ -160,13 +158,12 @@ static bool process_is_of(const struct job_run *run, const json_t *process)
 static size_t processes_count(const struct job_run *run, const struct cli *cli, json_t **all,
 			      size_t *live)
 {
-	json_t *process;
-	size_t i, n = 0;
+	size_t n = 0;
 
 	*live = 0;
 	if (client_get(cli->client, "/v1/processes", all))
 		return 0;
-	json_array_foreach(json_object_get(*all, "processes"), i, process) {
+	json_each(process, json_object_get(*all, "processes")) {
 		bool ours = process_is_of(run, process);
 
 		n += ours;
@@ -205,11 +202,10 @@ static void phrase_add_processes(struct phrase *text, const struct job_run *run,
 				 size_t n)
 {
 	unsigned long long records = 0, lost = 0;
-	json_t *process, *count;
+	json_t *count;
 	const char *cause;
-	size_t i;
 
-	json_array_foreach(json_object_get(all, "processes"), i, process) {
+	json_each(process, json_object_get(all, "processes")) {
 		if (!process_is_of(run, process))
 			continue;
 		records += member_number(process, "records", 0);
@@ -223,12 +219,11 @@ static void phrase_add_processes(struct phrase *text, const struct job_run *run,
 /* Adds the part of the ranks' time that operations took, and the part of it that was waiting. */
 static void phrase_add_cost(struct phrase *text, const struct cli *cli)
 {
-	json_t *sums = NULL, *row;
+	json_t *sums = NULL;
 	double share = 0, waited = 0;
-	size_t i;
 
 	if (!client_get(cli->client, "/v1/summary?window=all&by=comm", &sums))
-		json_array_foreach(json_object_get(sums, "rows"), i, row) {
+		json_each(row, json_object_get(sums, "rows")) {
 			double part = json_number_value(json_object_get(row, "share"));
 
 			share += part;

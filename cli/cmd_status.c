@@ -166,10 +166,8 @@ static void status_say_left_out(const struct cli *cli, const struct view *view)
 static void status_say_machine(const struct cli *cli, const struct view *view)
 {
 	const char *label = "machine";
-	json_t *source;
-	size_t i;
 
-	json_array_foreach((json_t *)report_get(view->status, "machine"), i, source) {
+	json_each(source, report_get(view->status, "machine")) {
 		const char *why = member_text(source, "why", "");
 
 		status_say(cli, label, LINE_PLAIN, "%s %s%s%s", member_text(source, "source", "-"),

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
@@ -51,11 +52,9 @@ static long long left_out_number(const json_t *answer, const char *path)
 
 static long long left_out_sum(const json_t *processes, const char *path)
 {
-	const json_t *row;
 	long long n = 0;
-	size_t i;
 
-	json_array_foreach(json_object_get(processes, "processes"), i, row)
+	json_each(row, json_object_get(processes, "processes"))
 		n += left_out_number(row, path);
 	return n;
 }

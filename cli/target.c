@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/label.h"
 #include "cli/common/listing.h"
 #include "util/text.h"
@@ -112,11 +113,8 @@ void target_text(char *buf, size_t size, const json_t *answer)
 /* The communicator's members with its name, so that they pass its filter. */
 static void target_name_members(json_t *processes, const json_t *comm)
 {
-	json_t *member, *process;
-	size_t i, k;
-
-	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
-		json_array_foreach(processes, k, process) {
+	json_each(member, json_object_get(comm, "local_ranks"))
+		json_each(process, processes) {
 			if (!json_equal(json_object_get(process, "pid"),
 					json_object_get(member, "pid")))
 				continue;
@@ -127,15 +125,14 @@ static void target_name_members(json_t *processes, const json_t *comm)
 
 int target_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	json_t *comms, *comm;
-	size_t i;
+	json_t *comms;
 	int r;
 
 	r = client_get(cli->client, "/v1/comms?fields=comm_id,name,local_ranks.pid", &comms);
 	if (r)
 		return r;
 	r = client_get(cli->client, arg, root);
-	json_array_foreach(json_object_get(comms, "comms"), i, comm)
+	json_each(comm, json_object_get(comms, "comms"))
 		if (!r && label_matches(cli->comm, comm))
 			target_name_members(json_object_get(*root, "processes"), comm);
 	json_decref(comms);

@@ -2,7 +2,10 @@
 #ifndef CLI_BASE_MEMBER_H
 #define CLI_BASE_MEMBER_H
 
-/* Members of an object that the daemon or a file gave, as C has them; `none`: it is not that. */
+/*
+ * Members of an object that the daemon or a file gave, as C has them; `none`: it is not that.  And
+ * the items of an array.
+ */
 
 #include <jansson.h>
 
@@ -10,6 +13,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A loop over the items of an array, with break and continue; over none where it is no array. */
+#define json_each(item, array)								\
+	for (size_t item##_at = 0, item##_left = 0;					\
+	     !item##_left && item##_at < json_array_size(array); item##_at++)		\
+		for (json_t *item = (item##_left = 1, json_array_get(array, item##_at)); \
+		     item##_left; item##_left = 0)
 
 static inline const char *member_text(const json_t *object, const char *key, const char *none)
 {

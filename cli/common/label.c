@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 #define PROCESS 320	/* bytes of a host's name and a pid */
@@ -48,20 +49,16 @@ void label_learn(json_t *names, const json_t *row)
 
 json_t *label_names(const json_t *rows)
 {
-	json_t *names = json_object(), *row;
-	size_t i;
+	json_t *names = json_object();
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		label_learn(names, row);
 	return names;
 }
 
 void label_rows(json_t *rows, const json_t *names)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row) {
+	json_each(row, rows) {
 		const char *name = label_name(row), *id = label_id(row);
 		char label[160];
 
@@ -131,10 +128,9 @@ void label_learn_job(json_t *jobs, const json_t *row, json_t *job)
 
 json_t *label_jobs(const json_t *ranks)
 {
-	json_t *jobs = json_object(), *rank;
-	size_t i;
+	json_t *jobs = json_object();
 
-	json_array_foreach((json_t *)ranks, i, rank)
+	json_each(rank, ranks)
 		label_learn_job(jobs, rank, json_object_get(rank, "job"));
 	return jobs;
 }
@@ -142,10 +138,8 @@ json_t *label_jobs(const json_t *ranks)
 void label_put_jobs(json_t *rows, const json_t *jobs)
 {
 	char key[PROCESS];
-	json_t *row;
-	size_t i;
 
-	json_array_foreach(rows, i, row) {
+	json_each(row, rows) {
 		const char *host = json_string_value(json_object_get(row, "host"));
 		json_t *job = json_object_get(jobs, label_id(row));
 

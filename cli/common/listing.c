@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/base/member.h"
 #include "cli/common/label.h"
 #include "cli/common/members.h"
 #include "util/list.h"
@@ -243,10 +244,9 @@ static void rows_label(const struct listing_query *query, const struct listing *
 		       json_t *rows)
 {
 	bool known = listing_is_known(listing);
-	json_t *names = known ? label_names(NULL) : listing_comms(query->cli), *row;
-	size_t i;
+	json_t *names = known ? label_names(NULL) : listing_comms(query->cli);
 
-	json_array_foreach(rows, i, row)
+	json_each(row, rows)
 		label_learn(names, row);
 	label_rows(rows, names);
 	json_decref(names);
@@ -265,10 +265,9 @@ static json_t *listing_answered_rows(const struct listing *listing, json_t *root
 
 json_t *listing_dressed(const json_t *rows, listing_dress *dress)
 {
-	json_t *all = json_array(), *row;
-	size_t i;
+	json_t *all = json_array();
 
-	json_array_foreach((json_t *)rows, i, row) {
+	json_each(row, rows) {
 		json_t *copy = json_copy(row);
 
 		if (dress)
@@ -302,12 +301,11 @@ static json_t *listing_shape(const struct listing *listing, json_t *answered)
 static json_t *query_select_rows(const struct listing_query *query, const struct listing *listing,
 				 json_t *answered)
 {
-	json_t *rows = listing_shape(listing, answered), *wanted = json_array(), *row;
-	size_t i;
+	json_t *rows = listing_shape(listing, answered), *wanted = json_array();
 
 	if (is_for_people(query->cli) || listing_changes(query->cli))
 		rows_label(query, listing, rows);
-	json_array_foreach(rows, i, row)
+	json_each(row, rows)
 		if (listing_wants(query, row))
 			json_array_append(wanted, row);
 	json_decref(rows);
@@ -374,23 +372,21 @@ static int sample_print_table(struct listing_sample *sample, struct listing_quer
 /* The answer's own rows behind those of the table. */
 static json_t *sample_sources(const struct listing_sample *sample)
 {
-	json_t *array, *row;
-	size_t i;
+	json_t *array;
 
 	if (sample->listing->nested)
 		return sample->listing->nested(sample->answered, sample->rows);
 	array = json_array();
-	json_array_foreach(sample->rows, i, row)
+	json_each(row, sample->rows)
 		json_array_append(array, json_object_get(row, LISTING_SOURCE));
 	return array;
 }
 
 static json_t *sample_objects(const struct listing_sample *sample)
 {
-	json_t *array = json_array(), *row;
-	size_t i;
+	json_t *array = json_array();
 
-	json_array_foreach(sample->rows, i, row)
+	json_each(row, sample->rows)
 		json_array_append_new(array, report_object(&sample->report, row));
 	return array;
 }

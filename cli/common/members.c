@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 #define NAME 160
@@ -76,10 +77,7 @@ static void members_add(json_t *members, json_t *member)
 static void add_rank(json_t *members, const json_t *by_pid, const json_t *comm,
 		     const json_t *rank)
 {
-	json_t *process;
-	size_t i;
-
-	json_array_foreach(list_of(by_pid, "pid", report_get(rank, "pid")), i, process) {
+	json_each(process, list_of(by_pid, "pid", report_get(rank, "pid"))) {
 		json_t *member = new_member(process);
 
 		take(member, "comm_id", comm, "comm_id");
@@ -95,15 +93,14 @@ static void add_rank(json_t *members, const json_t *by_pid, const json_t *comm,
 
 json_t *members_join(const json_t *processes, const json_t *comms)
 {
-	json_t *members = json_object(), *by_pid = json_object(), *process, *comm, *rank;
-	size_t i, k;
+	json_t *members = json_object(), *by_pid = json_object();
 
-	json_array_foreach((json_t *)processes, i, process)
+	json_each(process, processes)
 		list_append(by_pid, "pid", report_get(process, "pid"), process);
-	json_array_foreach((json_t *)comms, i, comm)
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+	json_each(comm, comms)
+		json_each(rank, json_object_get(comm, "local_ranks"))
 			add_rank(members, by_pid, comm, rank);
-	json_array_foreach((json_t *)processes, i, process)
+	json_each(process, processes)
 		if (!list_of(members, "pid", report_get(process, "pid")))
 			members_add(members, new_member(process));
 	json_decref(by_pid);
@@ -192,10 +189,7 @@ static bool concerns(const json_t *row, const json_t *member)
 
 static bool list_wants(const struct cli *cli, const json_t *list, const json_t *row)
 {
-	json_t *member;
-	size_t i;
-
-	json_array_foreach((json_t *)list, i, member)
+	json_each(member, list)
 		if (members_fit(cli, member) && concerns(row, member))
 			return true;
 	return false;

@@ -57,14 +57,12 @@ static int daemon_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	int r = client_get(cli->client, "/v1/config", root);
 	const char *file;
-	json_t *row;
-	size_t i;
 
 	(void)arg;
 	if (r)
 		return r;
 	file = json_string_value(json_object_get(*root, "file"));
-	json_array_foreach(json_object_get(*root, "settings"), i, row) {
+	json_each(row, json_object_get(*root, "settings")) {
 		json_object_set_new(row, "from", setting_from(row, file));
 		json_object_set_new(row, "change", json_string(setting_change(row)));
 	}
@@ -77,10 +75,9 @@ static bool daemon_note(const json_t *answer, char *text, size_t size)
 {
 	const char *why = json_string_value(json_object_get(answer, "refused_why"));
 	const char *file = json_string_value(json_object_get(answer, "file")) ?: "-";
-	size_t i, pending = 0;
-	json_t *row;
+	size_t pending = 0;
 
-	json_array_foreach(json_object_get(answer, "settings"), i, row)
+	json_each(row, json_object_get(answer, "settings"))
 		pending += json_is_true(json_object_get(row, "pending"));
 	if (why)
 		snprintf(text, size, "a newer configuration was refused, and the one before is in "
@@ -109,12 +106,9 @@ static bool process_note(const json_t *answer, char *text, size_t size)
 
 static int process_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	json_t *row;
-	size_t i;
-
 	(void)cli;
 	*root = json_incref(arg);
-	json_array_foreach(json_object_get(*root, "settings"), i, row)
+	json_each(row, json_object_get(*root, "settings"))
 		json_object_set_new(row, "from", setting_from(row, NULL));
 	return 0;
 }

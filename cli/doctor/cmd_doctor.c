@@ -61,10 +61,7 @@ static enum doctor_state check_state(const json_t *row)
 
 static const json_t *checks_first_in(const json_t *rows, enum doctor_state state)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (check_state(row) == state)
 			return row;
 	return NULL;
@@ -107,12 +104,10 @@ static void checks_put_sum(struct frame *frame, const json_t *rows)
 static int checks_page(struct cli *cli, const json_t *answer, const json_t *rows)
 {
 	struct frame frame;
-	json_t *row;
-	size_t i;
 
 	(void)answer;
 	prose_begin(&frame, cli, PROSE_WIDEST);
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		check_put(&frame, row);
 	checks_put_sum(&frame, rows);
 	prose_end(&frame, cli);

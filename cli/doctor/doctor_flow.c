@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/base/member.h"
 #include "cli/common/beside.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/foreign.h"
@@ -231,10 +232,7 @@ void doctor_library(struct doctor *doctor)
 
 static const json_t *rows_find(const json_t *rows, const char *key, const json_t *value)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (json_equal(json_object_get(row, key), value))
 			return row;
 	return NULL;

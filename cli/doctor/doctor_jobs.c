@@ -189,10 +189,7 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 
 static bool pids_have(const json_t *pids, const json_t *pid)
 {
-	json_t *one;
-	size_t i;
-
-	json_array_foreach((json_t *)pids, i, one)
+	json_each(one, pids)
 		if (json_equal(one, pid))
 			return true;
 	return false;
@@ -224,10 +221,7 @@ static bool row_is_of_job(const json_t *row, const json_t *job)
 
 long long doctor_own_pid(const json_t *jobs, const json_t *row)
 {
-	json_t *job;
-	size_t i;
-
-	json_array_foreach((json_t *)jobs, i, job)
+	json_each(job, jobs)
 		if (row_is_of_job(row, job))
 			return json_integer_value(json_object_get(job, "pid"));
 	return 0;
@@ -236,10 +230,7 @@ long long doctor_own_pid(const json_t *jobs, const json_t *row)
 /* Its row among them, or NULL. */
 static const json_t *job_row(const json_t *job, const json_t *known)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)known, i, row)
+	json_each(row, known)
 		if (row_is_of_job(row, job))
 			return row;
 	return NULL;
@@ -326,10 +317,9 @@ static int job_judge(const json_t *job, const json_t *answer)
 
 json_t *doctor_judge(const json_t *jobs, const json_t *answer)
 {
-	json_t *rows = json_array(), *job;
-	size_t i;
+	json_t *rows = json_array();
 
-	json_array_foreach((json_t *)jobs, i, job) {
+	json_each(job, jobs) {
 		int is = job_judge(job, answer);
 
 		if (is == WELL)
@@ -395,10 +385,7 @@ static json_t *jobs_judge(struct doctor *doctor, const json_t *jobs)
 
 static bool rows_failed(const json_t *rows)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (json_integer_value(json_object_get(row, "state")) == DOCTOR_FAILED)
 			return true;
 	return false;
@@ -427,10 +414,9 @@ static void doctor_say_none(struct doctor *doctor)
 static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
 {
 	size_t all = json_array_size(jobs), unseen = 0;
-	json_t *row;
 	size_t i;
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		unseen += !json_is_true(json_object_get(row, "watched"));
 	if (!all)
 		doctor_say_none(doctor);
@@ -448,13 +434,13 @@ static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const jso
 static void doctor_say_kernels(struct doctor *doctor)
 {
 	const char *reason = NULL, *kernels;
-	size_t live = 0, never = 0, i;
-	json_t *answer = NULL, *process;
+	size_t live = 0, never = 0;
+	json_t *answer = NULL;
 
 	if (client_get(doctor->cli->client,
 		       "/v1/processes?fields=state,level_reason,steering", &answer))
 		return;
-	json_array_foreach(json_object_get(answer, "processes"), i, process) {
+	json_each(process, json_object_get(answer, "processes")) {
 		kernels = json_string_value(report_get(process, "steering.kernels"));
 		if (strcmp(member_text(process, "state", ""), "live"))
 			continue;

@@ -290,10 +290,7 @@ void doctor_containers(struct doctor *doctor)
 
 void doctor_exporters(struct doctor *doctor)
 {
-	json_t *exporter;
-	size_t i;
-
-	json_array_foreach((json_t *)report_get(doctor->status, "exporters"), i, exporter)
+	json_each(exporter, report_get(doctor->status, "exporters"))
 		say_exporter(doctor, exporter);
 }
 
@@ -314,9 +311,6 @@ static void say_source(struct doctor *doctor, const json_t *source)
 
 void doctor_machine(struct doctor *doctor)
 {
-	json_t *source;
-	size_t i;
-
-	json_array_foreach((json_t *)report_get(doctor->status, "machine"), i, source)
+	json_each(source, report_get(doctor->status, "machine"))
 		say_source(doctor, source);
 }

@@ -32,11 +32,9 @@ static int rank_place(const json_t *rank, long long pid, const char *proc, const
 static int process_place(const json_t *process, const json_t *ranks, long long pid,
 			 const char *proc, const char *sys, struct placement *place)
 {
-	json_t *rank;
 	int far = -1;
-	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank)
+	json_each(rank, ranks)
 		if (far < 1 && !strcmp(member_text(rank, "state", ""), "live") &&
 		    json_equal(json_object_get(rank, "pid"), json_object_get(process, "pid"))) {
 			int one = rank_place(rank, pid, proc, sys, place);
@@ -50,13 +48,12 @@ void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t
 			 const json_t *ranks, const char *proc, const char *sys)
 {
 	struct placement place = { .nic = false }, first = place;
-	size_t apart = 0, known = 0, i;
+	size_t apart = 0, known = 0;
 	char text[512], more[64] = "";
 	struct phrase phrase;
 	long long worst = 0;
-	json_t *process;
 
-	json_array_foreach((json_t *)processes, i, process) {
+	json_each(process, processes) {
 		long long pid = strcmp(member_text(process, "state", ""), "live") ? 0 :
 				doctor_own_pid(jobs, process);
 		int far = pid ? process_place(process, ranks, pid, proc, sys, &place) : -1;

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 static json_int_t foreign_number(const json_t *row, const char *path)
@@ -39,10 +40,7 @@ bool foreign_tell(const json_t *processes, char *text, size_t size)
 
 bool foreign_has(const json_t *processes, const json_t *pid)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(processes, "foreign"), i, row)
+	json_each(row, json_object_get(processes, "foreign"))
 		if (json_equal(json_object_get(row, "pid"), pid))
 			return true;
 	return false;

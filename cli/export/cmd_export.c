@@ -105,10 +105,7 @@ static int directory_prepare(const char *path)
 
 static const json_t *export_find_comm(const struct export *e, const json_t *op)
 {
-	const json_t *comm;
-	size_t i;
-
-	json_array_foreach(json_object_get(e->comms, "comms"), i, comm)
+	json_each(comm, json_object_get(e->comms, "comms"))
 		if (json_equal(json_object_get(comm, "comm_id"), json_object_get(op, "comm_id")) &&
 		    json_equal(json_object_get(comm, "nranks"), json_object_get(op, "nranks")))
 			return comm;

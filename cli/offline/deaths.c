@@ -61,10 +61,7 @@ static void death_read_sender(struct death *d, const json_t *process)
 static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			const json_t *finding)
 {
-	json_t *process;
-	size_t i;
-
-	json_array_foreach(finding_processes(finding), i, process) {
+	json_each(process, finding_processes(finding)) {
 		struct death_row *row = must(list_append(rows));
 		struct whom who = shots_whom(process, node->host);
 
@@ -133,11 +130,9 @@ static void deaths_tell(const struct death_rows *rows, deaths_found_fn *found, v
 void deaths_find(const struct shots *s, deaths_found_fn *found, void *arg)
 {
 	struct death_rows rows = { .n = 0 };
-	json_t *finding;
-	size_t i;
 
 	for (uint32_t n = 0; n < s->nodes.n; n++)
-		json_array_foreach(s->nodes.at[n]->findings, i, finding)
+		json_each(finding, s->nodes.at[n]->findings)
 			if (deaths_are_of(finding))
 				add_finding(&rows, s->nodes.at[n], finding);
 	deaths_join(&rows);

@@ -419,13 +419,12 @@ static double moment_value(const json_t *moment, const char *what)
 static double history_elsewhere(const struct engine_asked *a, const char *host, const json_t *comm,
 				const json_t *local, const char *at)
 {
-	const json_t *root = json_object_get(a->hosts, host), *other, *rank, *moment;
+	const json_t *root = json_object_get(a->hosts, host), *moment;
 	double sum = 0;
 	char name[NAMED];
-	size_t i, k;
 
-	json_array_foreach(json_object_get(root, "comms"), i, other)
-		json_array_foreach(json_object_get(other, "local_ranks"), k, rank) {
+	json_each(other, json_object_get(root, "comms"))
+		json_each(rank, json_object_get(other, "local_ranks")) {
 			if (other == comm || !json_equal(json_object_get(rank, "pid"),
 							 json_object_get(local, "pid")))
 				continue;
@@ -480,13 +479,12 @@ static void asked_add_sample(struct engine_asked *a, const char *host, const jso
 static void asked_make_samples(struct engine_asked *a)
 {
 	const char *host, *at;
-	json_t *root, *comm, *local, *moment;
+	json_t *root, *moment;
 	char name[NAMED];
-	size_t i, k;
 
 	json_object_foreach(a->hosts, host, root)
-		json_array_foreach(json_object_get(root, "comms"), i, comm)
-			json_array_foreach(json_object_get(comm, "local_ranks"), k, local) {
+		json_each(comm, json_object_get(root, "comms"))
+			json_each(local, json_object_get(comm, "local_ranks")) {
 				snprintf(name, NAMED, "%.255s %.40s %" JSON_INTEGER_FORMAT, host,
 					 member_text(comm, "comm_id", ""),
 					 json_integer_value(json_object_get(local, "rank")));
@@ -589,10 +587,9 @@ static double point_value(const json_t *point)
 
 static bool asked_take_now(struct engine_asked *a, const struct asked_now *q)
 {
-	json_t *all = asked_series(a, "/api/v1/query", q->query, ""), *series;
-	size_t i;
+	json_t *all = asked_series(a, "/api/v1/query", q->query, "");
 
-	json_array_foreach(all, i, series)
+	json_each(series, all)
 		q->take(a, json_object_get(series, "metric"),
 			point_value(json_object_get(series, "value")));
 	json_decref(all);
@@ -601,15 +598,14 @@ static bool asked_take_now(struct engine_asked *a, const struct asked_now *q)
 
 static bool asked_take_past(struct engine_asked *a, const struct asked_past *q)
 {
-	json_t *all, *series, *point;
+	json_t *all;
 	char range[160];
-	size_t i, k;
 
 	snprintf(range, sizeof(range), "&start=%.0f&end=%" PRId64 "&step=%.0f",
 		 (double)a->now_s - (STEPS - 1) * a->step_s, a->now_s, a->step_s);
 	all = asked_series(a, "/api/v1/query_range", q->query, range);
-	json_array_foreach(all, i, series)
-		json_array_foreach(json_object_get(series, "values"), k, point)
+	json_each(series, all)
+		json_each(point, json_object_get(series, "values"))
 			q->take(a, json_object_get(series, "metric"),
 				json_number_value(json_array_get(point, 0)), point_value(point),
 				q->what);

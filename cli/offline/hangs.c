@@ -190,14 +190,11 @@ static void add_ranks(struct hangs *h)
 
 static void add_node(struct hangs *h, const struct shots_node *node)
 {
-	json_t *finding;
-	size_t i;
-
 	if (node->clock.written_ns > h->hang.now_ns)
 		h->hang.now_ns = node->clock.written_ns;
 	for (uint32_t k = 0; k < node->rows.inflight.n; k++)
 		add_row(h, node, &node->rows.inflight.at[k]);
-	json_array_foreach(node->findings, i, finding)
+	json_each(finding, node->findings)
 		add_suspicion(h, finding);
 }
 

@@ -190,10 +190,8 @@ static void keep_worst(struct told *t, const struct shots_rank *rank, json_t *ro
 static bool told_finding_has(const struct told *t, const json_t *f, const struct shots_rank *rank)
 {
 	const struct shots_comm *comm = finding_comm(t, f);
-	json_t *number;
-	size_t i;
 
-	json_array_foreach(json_object_get(f, "ranks"), i, number)
+	json_each(number, json_object_get(f, "ranks"))
 		if (ranks_share_process(shots_rank(comm, json_integer_value(number)), rank))
 			return true;
 	return false;
@@ -203,10 +201,7 @@ static bool told_finding_has(const struct told *t, const json_t *f, const struct
 static const json_t *told_own_finding(const struct told *t, const struct shots_rank *rank,
 				      const char *kind)
 {
-	json_t *f;
-	size_t i;
-
-	json_array_foreach(rank ? rank->node->findings : NULL, i, f)
+	json_each(f, rank ? rank->node->findings : NULL)
 		if (row_has(f, "kind", kind) && json_is_true(json_object_get(f, "active")) &&
 		    told_finding_has(t, f, rank))
 			return f;
@@ -367,12 +362,9 @@ static void told_late(const struct offline_straggler *l, void *arg)
 static bool told_has_absent(const struct told *t, const struct hang_case *c,
 			    const struct shots_rank *rank)
 {
-	json_t *row;
-	size_t i;
-
 	if (c->verdict.verdict != VERDICT_NOT_JOINED)
 		return false;
-	json_array_foreach(t->rows, i, row)
+	json_each(row, t->rows)
 		if (row_has(row, "verdict", words_verdict(VERDICT_NOT_JOINED)->name) &&
 		    json_integer_value(json_object_get(row, "pid")) == rank->row->pid &&
 		    row_has(row, "host", rank_host(rank)))
@@ -427,10 +419,7 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 /* Is it named already, as the one for which others wait? */
 static bool told_has_dead(const struct told *t, const struct death *d)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(t->rows, i, row)
+	json_each(row, t->rows)
 		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->who.host) &&
 		    json_integer_value(json_object_get(row, "pid")) == d->who.pid)
 			return true;
@@ -589,10 +578,8 @@ static bool told_has_slow_peer(const struct told *t, const json_t *f)
 {
 	const json_t *from = json_array_get(json_object_get(f, "ranks"), 0);
 	const json_t *to = json_object_get(f, "peer");
-	json_t *row;
-	size_t i;
 
-	json_array_foreach(t->slow, i, row) {
+	json_each(row, t->slow) {
 		const json_t *rank = json_object_get(row, "rank");
 
 		if (!row_has(row, "comm_id", member_text(f, "comm_id", "")) ||
@@ -632,10 +619,9 @@ static json_t *told_same(const struct told *t, const char *host, const json_t *f
 	static const char *const same[] = { "kind", "verdict", "grade", "severity", "job",
 					    "comm_name" };
 	const json_t *other;
-	json_t *row;
-	size_t i, k;
+	size_t k;
 
-	json_array_foreach(t->rows, i, row) {
+	json_each(row, t->rows) {
 		other = json_object_get(row, "finding");
 		for (k = 0; other && k < sizeof(same) / sizeof(same[0]); k++)
 			if (!json_equal(json_object_get(other, same[k]),
@@ -743,21 +729,15 @@ typedef void told_finding_fn(struct told *t, const struct shots_node *node,
 
 static void told_each_finding(struct told *t, told_finding_fn *take)
 {
-	json_t *finding;
-	size_t i;
-
 	for (uint32_t n = 0; n < t->shots->nodes.n; n++)
-		json_array_foreach(t->shots->nodes.at[n]->findings, i, finding)
+		json_each(finding, t->shots->nodes.at[n]->findings)
 			take(t, t->shots->nodes.at[n], finding);
 }
 
 /* The first row that tells of a node's finding; NULL: none does. */
 static json_t *told_row_of(const struct told *t, const json_t *f)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(t->rows, i, row)
+	json_each(row, t->rows)
 		if (row_has(row, "comm_id", member_text(f, "comm_id", "")) &&
 		    (row_has(row, "kind", member_text(f, "kind", "")) ||
 		     (kind_is_of_hang(row) && kind_is_of_hang(f))))
@@ -778,13 +758,12 @@ static void told_gathered(struct told *t, const struct shots_node *node, const j
 {
 	json_t *row = json_array_size(json_object_get(f, "gathered")) ? told_row_of(t, f) : NULL;
 	const char *host = t->shots->nodes.n > 1 ? node->host : "";
-	json_t *all, *line;
-	size_t i;
+	json_t *all;
 
 	if (!row)
 		return;
 	all = row_gathered(row);
-	json_array_foreach(json_object_get(f, "gathered"), i, line)
+	json_each(line, json_object_get(f, "gathered"))
 		json_array_append_new(all, json_sprintf("%s%s%s", host, *host ? ": " : "",
 							json_string_value(line)));
 }

@@ -94,10 +94,9 @@ static bool verdict_goes_on(const json_t *last, const json_t *row)
 static bool findings_have(const json_t *findings, const json_t *f)
 {
 	static const char *const same[] = { "kind", "job", "comm_name" };
-	json_t *other;
-	size_t i, k;
+	size_t k;
 
-	json_array_foreach((json_t *)findings, i, other) {
+	json_each(other, findings) {
 		for (k = 0; k < 3; k++) {
 			const json_t *a = json_object_get(other, same[k]);
 			const json_t *b = json_object_get(f, same[k]);
@@ -126,10 +125,9 @@ static bool finding_is_beside(const json_t *f)
 
 static void findings_add_beside(json_t *findings, const struct shots_node *node)
 {
-	json_t *f, *copy;
-	size_t i;
+	json_t *copy;
 
-	json_array_foreach(node->findings, i, f) {
+	json_each(f, node->findings) {
 		if (!finding_is_beside(f) ||
 		    (json_is_true(json_object_get(f, "active")) && findings_have(findings, f)))
 			continue;
@@ -141,10 +139,9 @@ static void findings_add_beside(json_t *findings, const struct shots_node *node)
 
 json_t *joint_findings(struct joint *joint)
 {
-	json_t *rows = joint_verdicts(joint), *findings = json_array(), *row, *last = NULL;
-	size_t i;
+	json_t *rows = joint_verdicts(joint), *findings = json_array(), *last = NULL;
 
-	json_array_foreach(rows, i, row) {
+	json_each(row, rows) {
 		if (!verdict_goes_on(last, row)) {
 			last = verdict_finding(joint, row);
 			json_array_append_new(findings, last);
@@ -161,14 +158,11 @@ json_t *joint_findings(struct joint *joint)
 
 static bool finding_is_about(const json_t *f, const json_t *rank)
 {
-	json_t *number;
-	size_t i;
-
 	if (!json_is_true(json_object_get(f, "active")) ||
 	    !strcmp(member_text(f, "severity", ""), "info") ||
 	    !json_equal(json_object_get(f, "comm_id"), json_object_get(rank, "comm_id")))
 		return false;
-	json_array_foreach(json_object_get(f, "ranks"), i, number)
+	json_each(number, json_object_get(f, "ranks"))
 		if (json_equal(number, json_object_get(rank, "rank")))
 			return true;
 	return false;
@@ -178,10 +172,8 @@ static bool finding_is_about(const json_t *f, const json_t *rank)
 static const json_t *rank_finding(const json_t *rank, const json_t *findings)
 {
 	const json_t *worst = NULL;
-	json_t *f;
-	size_t i;
 
-	json_array_foreach((json_t *)findings, i, f)
+	json_each(f, findings)
 		if (finding_is_about(f, rank) &&
 		    (!worst || !strcmp(member_text(f, "severity", ""), "critical")))
 			worst = f;
@@ -213,10 +205,8 @@ void joint_mark_ranks(json_t *ranks, const json_t *findings)
 		{ "finding", "kind" }, { "verdict", "verdict" }, { "grade", "grade" },
 		{ "severity", "severity" }, { "finding_id", "id" },
 	};
-	json_t *rank;
-	size_t i;
 
-	json_array_foreach(ranks, i, rank) {
+	json_each(rank, ranks) {
 		const json_t *f = rank_finding(rank, findings);
 
 		for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)

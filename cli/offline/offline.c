@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/base/intake.h"
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/common/cli.h"
 #include "cli/offline/joint.h"
@@ -86,10 +87,9 @@ static bool target_wants(const struct source *source, const char *target, const 
 static void offline_add_rows(json_t *all, const struct source *source, const char *target,
 			     const char *host, const json_t *rows)
 {
-	json_t *row, *named;
-	size_t i;
+	json_t *named;
 
-	json_array_foreach((json_t *)rows, i, row) {
+	json_each(row, rows) {
 		if (!target_wants(source, target, row))
 			continue;
 		named = json_copy(row);
@@ -232,11 +232,10 @@ static json_t *offline_watched(const struct offline *o)
 /* The number of different ones: a communicator of several nodes is one. */
 static json_t *ranks_count(const json_t *ranks, const char *key)
 {
-	json_t *seen = json_object(), *rank, *total;
+	json_t *seen = json_object(), *total;
 	const char *text;
-	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank) {
+	json_each(rank, ranks) {
 		text = json_string_value(json_object_get(rank, key));
 		if (text)
 			json_object_set_new(seen, text, json_true());
@@ -249,10 +248,8 @@ static json_t *ranks_count(const json_t *ranks, const char *key)
 static json_t *ranks_add_up(const json_t *ranks, const char *key)
 {
 	json_int_t sum = 0;
-	json_t *rank;
-	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank)
+	json_each(rank, ranks)
 		sum += json_integer_value(json_object_get(rank, key));
 	return json_integer(sum);
 }

@@ -144,10 +144,9 @@ static void run_add_process(struct run *run, const char *host, const json_t *pro
 
 static void run_add_processes(struct run *run, const struct shots_node *node)
 {
-	json_t *processes = shots_json(node, &node->rows.processes_json), *process;
-	size_t i;
+	json_t *processes = shots_json(node, &node->rows.processes_json);
 
-	json_array_foreach(processes, i, process)
+	json_each(process, processes)
 		run_add_process(run, node->host, process);
 	json_decref(processes);
 }
@@ -262,8 +261,7 @@ static void run_drop_host(struct run *run, const char *host)
 static void run_take_node(void *arg, struct shots_node *node, bool is_first)
 {
 	struct run *run = arg;
-	json_t *peers, *peer;
-	size_t k;
+	json_t *peers;
 
 	if (!is_first)
 		run_drop_host(run, node->host);
@@ -271,7 +269,7 @@ static void run_take_node(void *arg, struct shots_node *node, bool is_first)
 	for (uint32_t i = 0; i < node->rows.rows.n; i++)
 		run_add_sum(run, node->host, &node->rows.rows.at[i]);
 	peers = shots_json(node, &node->rows.peers_json);
-	json_array_foreach(peers, k, peer)
+	json_each(peer, peers)
 		run_add_link(run, node->host, peer);
 	json_decref(peers);
 }

@@ -41,10 +41,8 @@ void page_section_end(const struct page *page)
 static double column_full(const struct column *column, const json_t *rows)
 {
 	double most = column->kind == COL_PERCENT ? 1 : 0, value;
-	json_t *row;
-	size_t i;
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (report_value(column, row, 0, &value) && value > most)
 			most = value;
 	return most;

@@ -107,10 +107,7 @@ static double matrix_median(const struct links_matrix *m)
 
 static void matrix_fill(struct links_matrix *m, const json_t *peers, const char *comm_id)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)peers, i, row) {
+	json_each(row, peers) {
 		if (!link_is_of(row, comm_id))
 			continue;
 		m->comm = json_string_value(report_get(row, "comm_label|comm_id"));
@@ -118,7 +115,7 @@ static void matrix_fill(struct links_matrix *m, const json_t *peers, const char 
 		matrix_learn(m, json_integer_value(json_object_get(row, "peer")));
 	}
 	qsort(m->ranks, m->n, sizeof(m->ranks[0]), numbers_order);
-	json_array_foreach((json_t *)peers, i, row)
+	json_each(row, peers)
 		if (link_is_of(row, comm_id))
 			matrix_add(m, row);
 	m->median_gbs = matrix_median(m);
@@ -192,11 +189,11 @@ static void matrix_put(FILE *out, const struct links_matrix *m)
 
 static size_t links_put_matrices(const struct page *page)
 {
-	json_t *seen = json_object(), *row;
+	json_t *seen = json_object();
 	const char *comm_id;
-	size_t i, n = 0;
+	size_t n = 0;
 
-	json_array_foreach((json_t *)page->peers, i, row) {
+	json_each(row, page->peers) {
 		struct links_matrix *m;
 
 		comm_id = member_text(row, "comm_id", "");

@@ -92,15 +92,14 @@ static bool lane_is_full(const struct timeline *t, const struct timeline_lane *l
 static void timeline_learn(struct timeline *t)
 {
 	uint64_t start_ns, took_ns;
-	json_t *row;
 	size_t i;
 
-	json_array_foreach((json_t *)t->rows, i, row)
+	json_each(row, t->rows)
 		if (bar_time(row, &start_ns, &took_ns))
 			timeline_lane(t, row, true);
 	qsort(t->lanes, t->nlanes, sizeof(t->lanes[0]), lanes_order);
 	t->from_ns = UINT64_MAX;
-	json_array_foreach((json_t *)t->rows, i, row) {
+	json_each(row, t->rows) {
 		struct timeline_lane *lane = timeline_lane(t, row, false);
 
 		if (!lane || !bar_time(row, &start_ns, &took_ns) || lane_is_full(t, lane))
@@ -148,14 +147,12 @@ static void timeline_put_lanes(const struct timeline *t)
 static void timeline_put_bars(struct timeline *t)
 {
 	uint64_t start_ns, took_ns;
-	json_t *row;
-	size_t i;
 
 	fprintf(t->out, "<svg class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"operations "
 		"over time\" viewBox=\"0 0 %.1f %u\" preserveAspectRatio=\"none\" "
 		"height=\"%u\">\n", (double)(t->to_ns - t->from_ns) / 1e3, t->nlanes * TALL,
 		t->nlanes * TALL);
-	json_array_foreach((json_t *)t->rows, i, row) {
+	json_each(row, t->rows) {
 		struct timeline_lane *lane = timeline_lane(t, row, false);
 
 		if (!lane || !bar_time(row, &start_ns, &took_ns) || lane_is_full(t, lane))

@@ -64,10 +64,7 @@ static void verdict_put_text(FILE *out, const char *text)
 /* Lines of whoever looked into the processes. */
 static void verdict_put_gathered(FILE *out, const json_t *row)
 {
-	json_t *line;
-	size_t i;
-
-	json_array_foreach(json_object_get(row, "gathered"), i, line)
+	json_each(line, json_object_get(row, "gathered"))
 		html_element(out, "p", NULL, json_string_value(line) ?: "");
 }
 
@@ -94,9 +91,8 @@ static void verdicts_put_title(const struct page *page)
 {
 	size_t counts[ARRAY_LEN(standings)] = { 0 }, i, worst = ARRAY_LEN(standings);
 	const char *between = "";
-	json_t *row;
 
-	json_array_foreach((json_t *)page->verdicts, i, row)
+	json_each(row, page->verdicts)
 		counts[verdict_standing(row)]++;
 	for (i = ARRAY_LEN(standings); i--;)
 		worst = counts[i] ? i : worst;
