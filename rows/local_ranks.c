@@ -96,8 +96,7 @@ void local_ranks_put(const struct rows_writer *w, struct json *j, struct local_r
 		json_begin(j, '{');
 		rows_put_chosen(w, j, comm_fields, at[i].comm, c, 0);
 		if (chosen_wants_any(c, first, end)) {
-			json_key(j, "local_ranks");
-			json_begin(j, '[');
+			json_begin_member(j, "local_ranks", '[');
 			for (; i < next; i++)
 				local_rank_put(w, j, &at[i], rank_fields, c, first);
 			json_end(j, ']');

@@ -7,8 +7,7 @@
  *
  *     json_begin(j, '{');
  *     json_member_u64(j, "pid", 17);
- *     json_key(j, "ranks");
- *     json_begin(j, '[');
+ *     json_begin_member(j, "ranks", '[');
  *     json_end(j, ']');
  *     json_end(j, '}');
  *
@@ -79,6 +78,12 @@ JSON_MEMBER(i64, int64_t)
 JSON_MEMBER(string, const char *)
 JSON_MEMBER(hex64, uint64_t)
 #undef JSON_MEMBER
+
+static inline void json_begin_member(struct json *j, const char *key, char bracket)
+{
+	json_key(j, key);
+	json_begin(j, bracket);
+}
 
 /* `text` is JSON already: one whole value, written by this module or checked. */
 void json_put_raw(struct json *j, const char *text, size_t bytes);

@@ -112,15 +112,13 @@ static void segment_put_process(struct segment_source *s, struct json *j)
 static void segment_put_processes(struct segment_source *s, struct json *j, const char *target)
 {
 	(void)target;
-	json_key(j, "processes");
-	json_begin(j, '[');
+	json_begin_member(j, "processes", '[');
 	json_begin(j, '{');
 	segment_put_process(s, j);
 	json_end(j, '}');
 	json_end(j, ']');
 	json_member_u64(j, "abi_major", NCI_ABI_MAJOR);
-	json_key(j, "foreign");
-	json_begin(j, '[');
+	json_begin_member(j, "foreign", '[');
 	json_end(j, ']');
 }
 
@@ -131,8 +129,7 @@ static void segment_put_comms(struct segment_source *s, struct json *j, const ch
 	(void)target;
 	if (local_ranks_add(&ranks, inspect_process(s->reader)) < 0)
 		must(NULL);
-	json_key(j, "comms");
-	json_begin(j, '[');
+	json_begin_member(j, "comms", '[');
 	local_ranks_put(&s->writer, j, &ranks, comm_fields, local_rank_fields,
 			&(struct chosen){ .some = false });
 	json_end(j, ']');
@@ -146,8 +143,7 @@ static void segment_put_inflight(struct segment_source *s, struct json *j, const
 	size_t n = 0;
 
 	s->error = inspect_inflight(s->reader, &rows);
-	json_key(j, "inflight");
-	json_begin(j, '[');
+	json_begin_member(j, "inflight", '[');
 	for (; n < rows.n && inflight_age_ns(&rows.at[n]) >= older_ns; n++)
 		rows_put_object(&s->writer, j, inflight_fields, &rows.at[n]);
 	json_end(j, ']');
@@ -193,8 +189,7 @@ static void segment_put_summary(struct segment_source *s, struct json *j, const 
 	uint64_t until_ns = segment_until_ns(s);
 	int r;
 
-	json_key(j, "rows");
-	json_begin(j, '[');
+	json_begin_member(j, "rows", '[');
 	aggregate_account(s->aggregate, p->id, p->records, process_lost(p), until_ns);
 	r = aggregate_query(s->aggregate, &query, until_ns, segment_put_sum, s);
 	if (r < 0)

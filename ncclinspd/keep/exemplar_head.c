@@ -76,8 +76,7 @@ void exemplar_head_begin(const struct exemplar_head *h, struct json *j)
 	json_begin(j, '{');
 	json_member_string(j, "format", "ncclinsp-exemplar");
 	json_member_u64(j, "format_version", 1);
-	json_key(j, "exemplar");
-	json_begin(j, '{');
+	json_begin_member(j, "exemplar", '{');
 	exemplar_head_put(h, j);
 	json_end(j, '}');
 }

@@ -33,8 +33,7 @@ void otlp_put_attribute(struct json *j, const char *key, const char *value)
 {
 	json_begin(j, '{');
 	json_member_string(j, "key", key);
-	json_key(j, "value");
-	json_begin(j, '{');
+	json_begin_member(j, "value", '{');
 	json_member_string(j, "stringValue", value);
 	json_end(j, '}');
 	json_end(j, '}');
@@ -46,10 +45,8 @@ void otlp_body_begin(struct json *j, const struct otlp_form *form, const struct 
 	json_key(j, form->resources);
 	json_begin(j, '[');
 	json_begin(j, '{');
-	json_key(j, "resource");
-	json_begin(j, '{');
-	json_key(j, "attributes");
-	json_begin(j, '[');
+	json_begin_member(j, "resource", '{');
+	json_begin_member(j, "attributes", '[');
 	otlp_put_attribute(j, "service.name", "ncclinspd");
 	otlp_put_attribute(j, "service.version", NCCLINSP_VERSION);
 	otlp_put_attribute(j, "service.instance.id", self->instance);
@@ -59,8 +56,7 @@ void otlp_body_begin(struct json *j, const struct otlp_form *form, const struct 
 	json_key(j, form->scopes);
 	json_begin(j, '[');
 	json_begin(j, '{');
-	json_key(j, "scope");
-	json_begin(j, '{');
+	json_begin_member(j, "scope", '{');
 	json_member_string(j, "name", "ncclinspd");
 	json_member_string(j, "version", NCCLINSP_VERSION);
 	json_end(j, '}');
@@ -83,10 +79,8 @@ static void value_put_array(struct json *j, const json_t *array)
 	size_t i;
 	json_t *value;
 
-	json_key(j, "arrayValue");
-	json_begin(j, '{');
-	json_key(j, "values");
-	json_begin(j, '[');
+	json_begin_member(j, "arrayValue", '{');
+	json_begin_member(j, "values", '[');
 	json_array_foreach((json_t *)array, i, value)
 		value_put(j, value);
 	json_end(j, ']');
@@ -107,10 +101,8 @@ static void value_put_object(struct json *j, const json_t *object)
 	const char *key;
 	json_t *value;
 
-	json_key(j, "kvlistValue");
-	json_begin(j, '{');
-	json_key(j, "values");
-	json_begin(j, '[');
+	json_begin_member(j, "kvlistValue", '{');
+	json_begin_member(j, "values", '[');
 	json_object_foreach((json_t *)object, key, value)
 		if (!json_is_null(value))
 			member_put(j, key, value);
@@ -187,8 +179,7 @@ void otlp_put_row(struct json *j, const json_t *row, const char *const *but)
 	const char *name;
 	json_t *value;
 
-	json_key(j, "attributes");
-	json_begin(j, '[');
+	json_begin_member(j, "attributes", '[');
 	json_object_foreach((json_t *)row, name, value)
 		if (!json_is_null(value) && !name_is_left_out(name, but))
 			row_put_member(j, name, value);

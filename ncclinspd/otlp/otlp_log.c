@@ -41,8 +41,7 @@ static void record_put_finding(struct json *j, const json_t *finding, uint64_t r
 	json_member_u64(j, "severityNumber", severity->number);
 	json_member_string(j, "severityText", severity->name);
 	json_member_string(j, "eventName", event);
-	json_key(j, "body");
-	json_begin(j, '{');
+	json_begin_member(j, "body", '{');
 	json_member_string(j, "stringValue",
 			   json_string_value(json_object_get(finding, "text")) ?: "");
 	json_end(j, '}');

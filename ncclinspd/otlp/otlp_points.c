@@ -114,8 +114,7 @@ static void point_begin(struct json *j, const struct points_sample *s, const str
 	char name[64], value[LABEL_BYTES];
 
 	json_begin(j, '{');
-	json_key(j, "attributes");
-	json_begin(j, '[');
+	json_begin_member(j, "attributes", '[');
 	while (label_next(&labels, name, value))
 		otlp_put_attribute(j, name, value);
 	json_end(j, ']');
@@ -149,8 +148,7 @@ static double bucket_bound(const struct points_sample *s)
 
 static void histogram_put(struct json *j, const double *counts, const double *bounds, uint32_t n)
 {
-	json_key(j, "bucketCounts");
-	json_begin(j, '[');
+	json_begin_member(j, "bucketCounts", '[');
 	for (uint32_t i = 0; i < n; i++) {
 		char text[32];
 
@@ -158,8 +156,7 @@ static void histogram_put(struct json *j, const double *counts, const double *bo
 		json_put_string(j, text);
 	}
 	json_end(j, ']');
-	json_key(j, "explicitBounds");
-	json_begin(j, '[');
+	json_begin_member(j, "explicitBounds", '[');
 	for (uint32_t i = 0; i + 1 < n; i++)
 		json_put_double(j, bounds[i]);
 	json_end(j, ']');
@@ -244,8 +241,7 @@ static const struct points_type *family_begin(struct json *j, struct otlp_text *
 		json_member_bool(j, "isMonotonic", true);
 	if (found->counts)
 		json_member_u64(j, "aggregationTemporality", 2);	/* cumulative */
-	json_key(j, "dataPoints");
-	json_begin(j, '[');
+	json_begin_member(j, "dataPoints", '[');
 	return found;
 }
 

@@ -46,8 +46,7 @@ void answer_refuse(struct answer *a, unsigned status, const char *code, const ch
 	va_end(args);
 	json_init(&j, SERVE_ANSWER_BYTES);
 	json_begin(&j, '{');
-	json_key(&j, "error");
-	json_begin(&j, '{');
+	json_begin_member(&j, "error", '{');
 	json_member_string(&j, "code", code);
 	json_member_string(&j, "message", message);
 	json_end(&j, '}');

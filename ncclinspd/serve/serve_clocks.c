@@ -35,8 +35,7 @@ void serve_clocks(struct request *r, struct json *j)
 	const struct gpus *gpus = reconstruct_gpus(r->serve->source.reconstruct);
 	struct clock_row row;
 
-	json_key(j, "clocks");
-	json_begin(j, '[');
+	json_begin_member(j, "clocks", '[');
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		if (!viewer_sees(&r->viewer, gpus->at[i]->uid))
 			continue;

@@ -73,8 +73,7 @@ void serve_comms(struct request *r, struct json *j)
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		if (comms_add_process(r, &ranks, p) < 0)
 			json_fail(j, -ENOMEM);
-	json_key(j, "comms");
-	json_begin(j, '[');
+	json_begin_member(j, "comms", '[');
 	local_ranks_put(&r->serve->writer, j, &ranks, comm_fields, local_rank_fields, &r->chosen);
 	json_end(j, ']');
 }

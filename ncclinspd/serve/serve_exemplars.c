@@ -138,8 +138,7 @@ static void exemplar_put_transfer(const struct request *r, struct json *j, const
 
 static void exemplar_put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
 {
-	json_key(j, "beyond");
-	json_begin(j, '[');
+	json_begin_member(j, "beyond", '[');
 	for (uint32_t i = 0; i < e->nbeyond; i++) {
 		rows_put_object(&r->serve->writer, j, beyond_fields, &e->beyond[i]);
 	}
@@ -208,8 +207,7 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 	rows_put_time(&s->writer, j, "written", now_ns);
 	json_key(j, "window");
 	rows_put_object(&s->writer, j, window_fields, &scene);
-	json_key(j, "operation");
-	json_begin(j, '{');
+	json_begin_member(j, "operation", '{');
 	exemplar_put_op(&r, j, &e->op);
 	json_end(j, '}');
 	exemplar_put_beyond(&r, j, e);
@@ -301,8 +299,7 @@ void serve_exemplars(struct request *r, struct json *j)
 {
 	struct list list = { r, j };
 
-	json_key(j, "exemplars");
-	json_begin(j, '[');
+	json_begin_member(j, "exemplars", '[');
 	if (r->serve->source.exemplars)
 		exemplars_visit(r->serve->source.exemplars, exemplar_put_head, &list);
 	json_end(j, ']');

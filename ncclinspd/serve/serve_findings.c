@@ -191,8 +191,7 @@ void serve_findings(struct request *r, struct json *j)
 	const struct diagnose *diagnose = r->serve->source.diagnose;
 	struct findings_listing listing = { r, j };
 
-	json_key(j, "findings");
-	json_begin(j, '[');
+	json_begin_member(j, "findings", '[');
 	diagnose_visit(diagnose, findings_put, &listing);
 	json_end(j, ']');
 	json_member_u64(j, "refused", diagnose_refused(diagnose));

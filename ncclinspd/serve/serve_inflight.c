@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/inflight: what has begun and not ended, oldest first. */
 #include "ncclinspd/findings/stall.h"
-#include "ncclinspd/serve/serve_routes.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "reader/base/job.h"
 #include "reader/base/phase.h"
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"
 
-static void inflight_collect(const struct request *r, struct process *p, struct inflights *rows)
+void serve_collect_inflight(const struct request *r, struct process *p, struct inflights *rows)
 {
 	const struct serve *s = r->serve;
 	const struct live_slot *slots = p->last_slots;
@@ -66,8 +66,7 @@ static void inflight_put_rows(const struct request *r, struct json *j, const str
 	size_t n = inflight_count_old(rows, r->query.older_than_ns);
 
 	json_member_u64(j, "inflight_total", n);
-	json_key(j, "inflight");
-	json_begin(j, '[');
+	json_begin_member(j, "inflight", '[');
 	for (size_t i = 0; i < n && i < most; i++) {
 		json_begin(j, '{');
 		rows_put_chosen(&r->serve->writer, j, inflight_fields, &rows->at[i], &r->chosen, 0);
@@ -85,7 +84,7 @@ void serve_inflight(struct request *r, struct json *j)
 	if (source->catch_up)
 		source->catch_up(source->arg);
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		inflight_collect(r, p, &rows);
+		serve_collect_inflight(r, p, &rows);
 	if (rows.error) {
 		json_fail(j, rows.error);
 		return;

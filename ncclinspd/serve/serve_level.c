@@ -9,54 +9,31 @@
 #include "ncclinspd/serve/serve_target.h"
 #include "reader/base/job.h"
 #include "reader/time/timeline.h"
+#include "util/list.h"
 
 /* ---- words ------------------------------------------------------------------ */
-
-static const char *word_of_table(const char *const *words, size_t n, uint32_t value)
-{
-	return value < n ? words[value] : NULL;
-}
-
-#define WORD(words, value) word_of_table(words, sizeof(words) / sizeof((words)[0]), value)
 
 static const char *word_of_level(uint32_t level)
 {
 	return level <= NCI_LEVEL_MASK ? process_levels[level] : NULL;
 }
 
-static const char *word_of_sample(uint32_t sample)
-{
-	static const char *const words[] = {
-		[NCI_SAMPLE_BUDGET] = "budget",
-		[NCI_SAMPLE_ALL] = "all",
-	};
+static const char *const samples[] = {
+	[NCI_SAMPLE_BUDGET] = "budget", [NCI_SAMPLE_ALL] = "all",
+};
 
-	return WORD(words, sample);
-}
+static const char *const causes[] = {
+	[NCI_CAUSE_PERSON] = "person", [NCI_CAUSE_FINDING] = "detail",
+	[NCI_CAUSE_BUDGET] = "thrift", [NCI_CAUSE_TRACE] = "trace",
+};
 
-static const char *word_of_cause(uint32_t cause)
-{
-	static const char *const words[] = {
-		[NCI_CAUSE_PERSON] = "person",
-		[NCI_CAUSE_FINDING] = "detail",
-		[NCI_CAUSE_BUDGET] = "thrift",
-		[NCI_CAUSE_TRACE] = "trace",
-	};
+static const char *const sources[] = {
+	[NCI_SOURCE_DEFAULT] = "default", [NCI_SOURCE_ENVIRONMENT] = "environment",
+	[NCI_SOURCE_CONTROL] = "control", [NCI_SOURCE_OUTSIDE] = "outside",
+};
 
-	return WORD(words, cause);
-}
-
-static const char *word_of_source(uint32_t source)
-{
-	static const char *const words[] = {
-		[NCI_SOURCE_DEFAULT] = "default",
-		[NCI_SOURCE_ENVIRONMENT] = "environment",
-		[NCI_SOURCE_CONTROL] = "control",
-		[NCI_SOURCE_OUTSIDE] = "outside",
-	};
-
-	return WORD(words, source);
-}
+/* NULL: the table has no such word. */
+#define WORD(words, value) ((value) < ARRAY_LEN(words) ? (words)[value] : NULL)
 
 /* ---- one process -------------------------------------------------------------- */
 
@@ -100,8 +77,7 @@ static void level_put_processes(struct request *r, struct json *j, const struct 
 {
 	struct process *p;
 
-	json_key(j, "processes");
-	json_begin(j, '[');
+	json_begin_member(j, "processes", '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		if (wish_is_shown(p, of))
 			rows_put_object(&r->serve->writer, j, level_process_fields, p);
@@ -115,8 +91,7 @@ static void level_put_wishes(const struct request *r, struct json *j)
 {
 	const struct wishes *ws = levels_wishes(steer_levels(r->serve->source.steer));
 
-	json_key(j, "wishes");
-	json_begin(j, '[');
+	json_begin_member(j, "wishes", '[');
 	for (uint32_t i = 0; i < WISHES; i++) {
 		const struct wish *w = &ws->at[i];
 

@@ -203,9 +203,7 @@ int serve_put_level(struct request *r, struct json *j)
 		return error;
 	asked.wish.since_ns = r->serve->now_ns;
 	serve_put_outcome(r, j, &asked.wish);
-	if (asked.detail) {
-		json_key(j, "raised");
-		json_put_u64(j, asked.raised);
-	}
+	if (asked.detail)
+		json_member_u64(j, "raised", asked.raised);
 	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "ncclinspd/serve/serve_listing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,10 +168,14 @@ static void sent_free(void *arg)
 	listing_free(arg);
 }
 
-void listing_open(struct sent_listing *l, struct answer *a)
+int listing_answer(struct sent_listing *l, int error, struct answer *a)
 {
-	json_key(&l->text, l->name);
-	json_begin(&l->text, '[');
+	if (!l || error < 0) {
+		listing_free(l);
+		return -ENOMEM;
+	}
+	json_begin_member(&l->text, l->name, '[');
 	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = listing_read,
 			      .free = sent_free, .arg = l };
+	return 0;
 }

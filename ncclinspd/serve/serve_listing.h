@@ -20,7 +20,7 @@ struct sent_listing *listing_new(const struct serve *s, const char *name, size_t
 				 listing_put *put, const struct chosen *chosen);
 void listing_free(struct sent_listing *l);
 
-/* The answer's open object, for members that stand before the rows; before listing_open(). */
+/* The answer's open object, for members that stand before the rows; before listing_answer(). */
 struct json *listing_head(struct sent_listing *l);
 
 /* Room for another row.  NULL: no memory. */
@@ -30,7 +30,10 @@ void listing_clear(struct sent_listing *l);
 /* All rows as an array, and none left. */
 void listing_put_all(struct sent_listing *l, struct json *j);
 
-/* The answer; the listing is its own from then on. */
-void listing_open(struct sent_listing *l, struct answer *a);
+/*
+ * The answer, unless its rows could not be had (`error` < 0), or there is none: 0 or -ENOMEM.  The
+ * listing is not the caller's any more.
+ */
+int listing_answer(struct sent_listing *l, int error, struct answer *a);
 
 #endif

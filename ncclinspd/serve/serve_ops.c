@@ -118,10 +118,5 @@ int serve_collectives(struct request *r, struct answer *a)
 					     &r->chosen);
 
 	memcpy(filter.pid, q->pid, sizeof(filter.pid));
-	if (!l || ops_copy_rows(r, l, &filter) < 0) {
-		listing_free(l);
-		return -ENOMEM;
-	}
-	listing_open(l, a);
-	return 0;
+	return listing_answer(l, l ? ops_copy_rows(r, l, &filter) : 0, a);
 }

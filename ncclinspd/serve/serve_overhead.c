@@ -125,8 +125,7 @@ void serve_overhead(struct request *r, struct json *j)
 	struct process *p;
 
 	serve_put_daemon_cost(s, j);
-	json_key(j, "processes");
-	json_begin(j, '[');
+	json_begin_member(j, "processes", '[');
 	for (size_t i = 0; s->source.steer && (p = serve_next_process(s, &r->viewer, &i));)
 		if (p->state == PROCESS_LIVE && p->steering.known)
 			overhead_put_process(s, j, p);

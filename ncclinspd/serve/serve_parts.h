@@ -50,6 +50,11 @@ int serve_take_summary(struct request *r, struct sent_listing *l);
 int serve_take_peers(struct request *r, struct sent_listing *l);
 int serve_take_queues(struct request *r, struct sent_listing *l);
 int serve_take_ranks(struct request *r, struct sent_listing *l);
+
+/* Add what is in flight in a process. */
+struct inflights;
+void serve_collect_inflight(const struct request *r, struct process *p, struct inflights *rows);
+
 /* Open operations of one communicator. */
 struct open_ops {
 	uint32_t n;

@@ -26,10 +26,7 @@ static void peer_put_states(struct json *j, const struct links_row *l, const uin
 		int state = times[i].state[l->who.send];
 
 		json_key(j, times[i].name);
-		if (state < 0 || ns[state] == UNKNOWN_U64)
-			json_put_null(j);
-		else
-			json_put_u64(j, ns[state]);
+		rows_put_u64(j, state < 0 ? UNKNOWN_U64 : ns[state]);
 	}
 	json_end(j, '}');
 }
@@ -134,11 +131,6 @@ static bool queues_keep_row(const struct queues_row *row, void *arg)
 	return wanted_keep(arg, &row->who, row, sizeof(*row));
 }
 
-static void peers_meanwhile(void *arg)
-{
-	serve_meanwhile(arg);
-}
-
 struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen)
 {
 	return listing_new(s, "peers", sizeof(struct links_row), peer_put_row, chosen);
@@ -152,7 +144,7 @@ int serve_take_peers(struct request *r, struct sent_listing *l)
 		.together = r->query.together,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.meanwhile = peers_meanwhile,
+		.meanwhile = serve_meanwhile_arg,
 		.meanwhile_arg = s,
 	};
 	struct wanted wanted = { .query = &r->query, .listing = l };
@@ -178,7 +170,7 @@ int serve_take_queues(struct request *r, struct sent_listing *l)
 		.windows = r->query.link_windows,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.meanwhile = peers_meanwhile,
+		.meanwhile = serve_meanwhile_arg,
 		.meanwhile_arg = s,
 	};
 	struct wanted wanted = { .query = &r->query, .listing = l };
@@ -192,24 +184,16 @@ int serve_take_queues(struct request *r, struct sent_listing *l)
 	return err;
 }
 
-/* `l`, which takes rows by `take`, becomes the answer. */
-static int listing_answer(struct request *r, struct answer *a, struct sent_listing *l,
-			  int take(struct request *r, struct sent_listing *l))
-{
-	if (!l || take(r, l) < 0) {
-		listing_free(l);
-		return -ENOMEM;
-	}
-	listing_open(l, a);
-	return 0;
-}
-
 int serve_peers(struct request *r, struct answer *a)
 {
-	return listing_answer(r, a, serve_new_peers(r->serve, &r->chosen), serve_take_peers);
+	struct sent_listing *l = serve_new_peers(r->serve, &r->chosen);
+
+	return listing_answer(l, l ? serve_take_peers(r, l) : 0, a);
 }
 
 int serve_queues(struct request *r, struct answer *a)
 {
-	return listing_answer(r, a, serve_new_queues(r->serve, &r->chosen), serve_take_queues);
+	struct sent_listing *l = serve_new_queues(r->serve, &r->chosen);
+
+	return listing_answer(l, l ? serve_take_queues(r, l) : 0, a);
 }

@@ -72,8 +72,7 @@ static void phase_set_all(struct request *r, struct json *j, const struct wish *
 {
 	struct process *p;
 
-	json_key(j, "processes");
-	json_begin(j, '[');
+	json_begin_member(j, "processes", '[');
 	for (size_t i = 0; (p = target_next(r, w, &i));) {
 		if (!r->dry_run)
 			phase_set(p, phase, r->serve->now_ns);
@@ -114,8 +113,7 @@ void serve_phase(struct request *r, struct json *j)
 	const struct serve *s = r->serve;
 	const struct mark *mark;
 
-	json_key(j, "marks");
-	json_begin(j, '[');
+	json_begin_member(j, "marks", '[');
 	for (size_t i = 0; s->source.marks && (mark = marks_next(s->source.marks, &i));)
 		if (mark->everybody || viewer_sees(&r->viewer, mark->uid))
 			rows_put_object(&s->writer, j, mark_fields, mark);

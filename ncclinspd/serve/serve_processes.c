@@ -75,8 +75,7 @@ static void foreign_put(const struct request *r, struct json *j)
 	uint32_t n = 0;
 
 	json_member_u64(j, "abi_major", NCI_ABI_MAJOR);
-	json_key(j, "foreign");
-	json_begin(j, '[');
+	json_begin_member(j, "foreign", '[');
 	for (size_t i = 0; source->next_foreign && n < FOREIGN_ROWS &&
 			   (f = source->next_foreign(source->arg, &i));) {
 		if (!viewer_sees(&r->viewer, f->uid))
@@ -91,8 +90,7 @@ void serve_processes(struct request *r, struct json *j)
 {
 	struct process *p;
 
-	json_key(j, "processes");
-	json_begin(j, '[');
+	json_begin_member(j, "processes", '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		json_begin(j, '{');
 		rows_put_chosen(&r->serve->writer, j, process_fields, p, &r->chosen, 0);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +30,37 @@ bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
 	return !*end && !errno && *out <= max;
 }
 
-static bool query_read_text(const char *text, char *out, size_t bytes)
+struct param {
+	const char *name;
+	bool (*read)(struct query *q, const struct param *p, const char *text);
+	size_t at;		/* the member that it sets */
+	int32_t least;
+	const char *const *words;	/* words that it may be, or have */
+	const char *allowed;
+};
+
+static void *param_at(struct query *q, const struct param *p)
 {
-	if (!*text || strlen(text) >= bytes)
+	return (char *)q + p->at;
+}
+
+static bool query_read_u64(struct query *q, const struct param *p, const char *text)
+{
+	return query_number(text, 10, UINT64_MAX, param_at(q, p));
+}
+
+static bool query_read_i32(struct query *q, const struct param *p, const char *text)
+{
+	uint64_t value;
+
+	if (!query_number(text, 10, INT32_MAX, &value) || (int32_t)value < p->least)
 		return false;
-	memcpy(out, text, strlen(text) + 1);
+	*(int32_t *)param_at(q, p) = (int32_t)value;
 	return true;
 }
 
-/* A list of names, each a bit by its place in `names`. */
-static bool query_read_bits(const char *text, const char *const *names, uint32_t *out)
+/* A list of words, each a bit by its place among them. */
+static bool query_read_bits(struct query *q, const struct param *p, const char *text)
 {
 	uint32_t bits = 0;
 
@@ -46,73 +68,69 @@ static bool query_read_bits(const char *text, const char *const *names, uint32_t
 		size_t bytes = strcspn(text, ",");
 		unsigned i = 0;
 
-		while (names[i] && (strlen(names[i]) != bytes || strncmp(names[i], text, bytes)))
+		while (p->words[i] && (strlen(p->words[i]) != bytes ||
+				       strncmp(p->words[i], text, bytes)))
 			i++;
-		if (!names[i])
+		if (!p->words[i])
 			return false;
 		bits |= 1u << i;
 		text += bytes;
 		if (*text == ',' && !*++text)
 			return false;
 	}
-	*out = bits;
+	*(uint32_t *)param_at(q, p) = bits;
 	return bits;
 }
 
-static const char *const kinds[] = {
-	[STREAM_COLLECTIVE] = "collective",
-	[STREAM_PROCESS] = "process",
-	[STREAM_FINDING] = "finding",
-	[STREAM_RECORD] = "record",
-	NULL,
-};
-
-static bool query_read_comm(struct query *q, const char *text)
+/* One of the words, by its place. */
+static bool query_read_word(struct query *q, const struct param *p, const char *text)
 {
-	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	int i = 0;
 
-	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
-	return query_read_text(text, q->comm, sizeof(q->comm));
+	while (p->words[i] && strcmp(p->words[i], text))
+		i++;
+	*(int *)param_at(q, p) = i;
+	return p->words[i];
 }
 
-static bool query_read_i32(const char *text, int32_t least, int32_t *out)
+static bool query_copy_text(const char *text, char *out, size_t bytes)
 {
-	uint64_t value;
-
-	if (!query_number(text, 10, INT32_MAX, &value) || (int32_t)value < least)
+	if (!*text || strlen(text) >= bytes)
 		return false;
-	*out = (int32_t)value;
+	memcpy(out, text, strlen(text) + 1);
 	return true;
 }
 
-static bool query_read_nranks(struct query *q, const char *text)
+static bool query_read_comm(struct query *q, const struct param *p, const char *text)
 {
-	return query_read_i32(text, 1, &q->nranks);
+	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	(void)p;
+	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
+	return query_copy_text(text, q->comm, sizeof(q->comm));
 }
 
-static bool query_read_rank(struct query *q, const char *text)
+static bool query_read_func(struct query *q, const struct param *p, const char *text)
 {
-	return query_read_i32(text, 0, &q->rank);
+	(void)p;
+	return query_copy_text(text, q->func, sizeof(q->func));
 }
 
-static bool query_read_func(struct query *q, const char *text)
-{
-	return query_read_text(text, q->func, sizeof(q->func));
-}
-
-static bool query_read_pid(struct query *q, const char *text)
+static bool query_read_pid(struct query *q, const struct param *p, const char *text)
 {
 	char one[16];
 
 	for (q->npids = 0; q->npids < SERVE_PIDS_MAX; text++) {
 		size_t bytes = strcspn(text, ",");
+		uint64_t value;
 
 		if (bytes >= sizeof(one))
 			return false;
 		memcpy(one, text, bytes);
 		one[bytes] = '\0';
-		if (!query_read_i32(one, 1, array_must_add(q->pid, &q->npids)))
+		if (!query_number(one, 10, INT32_MAX, &value) || (int32_t)value < p->least)
 			return false;
+		*array_must_add(q->pid, &q->npids) = (pid_t)value;
 		text += bytes;
 		if (!*text)
 			return true;
@@ -120,127 +138,78 @@ static bool query_read_pid(struct query *q, const char *text)
 	return false;
 }
 
-static bool query_read_since_mono_ns(struct query *q, const char *text)
-{
-	return query_number(text, 10, UINT64_MAX, &q->since_mono_ns);
-}
-
-static bool query_read_limit(struct query *q, const char *text)
+static bool query_read_limit(struct query *q, const struct param *p, const char *text)
 {
 	uint64_t value;
 
+	(void)p;
 	if (!query_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
 		return false;
 	q->limit = (uint32_t)value;
 	return true;
 }
 
-static bool query_read_window(struct query *q, const char *text)
+static bool query_read_grade(struct query *q, const struct param *p, const char *text)
 {
-	return query_read_bits(text, aggregate_windows, &q->windows);
+	const char *const words[] = { finding_grade_name(FINDING_FOUND),
+				      finding_grade_name(FINDING_SUSPECTED), NULL };
+
+	return query_read_word(q, &(struct param){ .at = p->at, .words = words }, text);
 }
 
-static bool query_read_by(struct query *q, const char *text)
+static bool query_read_fields(struct query *q, const struct param *p, const char *text)
 {
-	return query_read_bits(text, aggregate_keys, &q->by);
-}
-
-static bool query_read_older_than_ns(struct query *q, const char *text)
-{
-	return query_number(text, 10, UINT64_MAX, &q->older_than_ns);
-}
-
-static bool query_read_kinds(struct query *q, const char *text)
-{
-	return query_read_bits(text, kinds, &q->kinds);
-}
-
-static bool query_read_either(const char *text, const char *no, const char *yes, int *out)
-{
-	if (strcmp(text, no) && strcmp(text, yes))
-		return false;
-	*out = !strcmp(text, yes);
-	return true;
-}
-
-static bool query_read_active(struct query *q, const char *text)
-{
-	return query_read_either(text, "false", "true", &q->active);
-}
-
-static bool read_grade(struct query *q, const char *text)
-{
-	return query_read_either(text, finding_grade_name(FINDING_FOUND),
-				 finding_grade_name(FINDING_SUSPECTED), &q->grade);
-}
-
-static bool query_read_link_window(struct query *q, const char *text)
-{
-	return query_read_bits(text, links_windows, &q->link_windows);
-}
-
-static bool read_one_window(struct query *q, const char *text)
-{
-	q->window = 0;
-	while (aggregate_windows[q->window] && strcmp(aggregate_windows[q->window], text))
-		q->window++;
-	return aggregate_windows[q->window];
-}
-
-static bool query_read_peer(struct query *q, const char *text)
-{
-	return query_read_i32(text, 0, &q->peer);
-}
-
-static bool query_read_direction(struct query *q, const char *text)
-{
-	return query_read_either(text, "recv", "send", &q->send);
-}
-
-static bool query_read_channels(struct query *q, const char *text)
-{
-	return query_read_either(text, "each", "together", &q->together);
-}
-
-static bool query_read_fields(struct query *q, const char *text)
-{
+	(void)p;
 	q->fields = text;
 	return *text;
 }
 
+#define AT(member) offsetof(struct query, member)
+#define WORDS(...) .words = (const char *const[]){ __VA_ARGS__, NULL }
+
 /* One name may have several rows, each for other requests. */
-static const struct {
-	const char *name;
-	bool (*read)(struct query *q, const char *text);
-	const char *allowed;
-} params[] = {
-	[PARAM_COMM] = { "comm", query_read_comm, "the id of a communicator in hex, or its name" },
-	[PARAM_NRANKS] = { "nranks", query_read_nranks,
-			   "a number of ranks: a whole number from 1" },
-	[PARAM_RANK] = { "rank", query_read_rank, "a rank: a whole number from 0" },
-	[PARAM_FUNC] = { "func", query_read_func, "the name of a function, such as AllReduce" },
-	[PARAM_PID] = { "pid", query_read_pid,
-			"ids of up to 32 processes: a list of whole numbers from 1" },
-	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", query_read_since_mono_ns,
-				  "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
-	[PARAM_LIMIT] = { "limit", query_read_limit, "a whole number from 1 to 10000" },
-	[PARAM_WINDOW] = { "window", query_read_window, "a list of 1s, 10s, 60s, all" },
-	[PARAM_BY] = { "by", query_read_by,
-		       "a list of comm, rank, func, algo, proto, size, peer, tag, phase" },
-	[PARAM_OLDER_THAN_NS] = { "older_than_ns", query_read_older_than_ns,
-				  "an age in ns: a whole number from 0" },
-	[PARAM_KINDS] = { "kinds", query_read_kinds,
-			  "a list of collective, process, finding, record" },
-	[PARAM_ACTIVE] = { "active", query_read_active, "true or false" },
-	[PARAM_GRADE] = { "grade", read_grade, "found or suspected" },
-	[PARAM_LINK_WINDOW] = { "window", query_read_link_window, "a list of 60s, all" },
-	[PARAM_ONE_WINDOW] = { "window", read_one_window, "1s, 10s, 60s or all" },
-	[PARAM_PEER] = { "peer", query_read_peer, "a rank: a whole number from 0" },
-	[PARAM_DIRECTION] = { "direction", query_read_direction, "send or recv" },
-	[PARAM_CHANNELS] = { "channels", query_read_channels, "each or together" },
-	[PARAM_FIELDS] = { "fields", query_read_fields, "a list of names of a row's members" },
+static const struct param params[] = {
+	[PARAM_COMM] = { "comm", query_read_comm,
+			 .allowed = "the id of a communicator in hex, or its name" },
+	[PARAM_NRANKS] = { "nranks", query_read_i32, AT(nranks), .least = 1,
+			   .allowed = "a number of ranks: a whole number from 1" },
+	[PARAM_RANK] = { "rank", query_read_i32, AT(rank),
+			 .allowed = "a rank: a whole number from 0" },
+	[PARAM_FUNC] = { "func", query_read_func,
+			 .allowed = "the name of a function, such as AllReduce" },
+	[PARAM_PID] = { "pid", query_read_pid, .least = 1,
+			.allowed = "ids of up to 32 processes: a list of whole numbers from 1" },
+	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", query_read_u64, AT(since_mono_ns),
+		.allowed = "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
+	[PARAM_LIMIT] = { "limit", query_read_limit,
+			  .allowed = "a whole number from 1 to 10000" },
+	[PARAM_WINDOW] = { "window", query_read_bits, AT(windows), .words = aggregate_windows,
+			   .allowed = "a list of 1s, 10s, 60s, all" },
+	[PARAM_BY] = { "by", query_read_bits, AT(by), .words = aggregate_keys,
+		.allowed = "a list of comm, rank, func, algo, proto, size, peer, tag, phase" },
+	[PARAM_OLDER_THAN_NS] = { "older_than_ns", query_read_u64, AT(older_than_ns),
+				  .allowed = "an age in ns: a whole number from 0" },
+	[PARAM_KINDS] = { "kinds", query_read_bits, AT(kinds),
+			  WORDS([STREAM_COLLECTIVE] = "collective", [STREAM_PROCESS] = "process",
+				[STREAM_FINDING] = "finding", [STREAM_RECORD] = "record"),
+			  .allowed = "a list of collective, process, finding, record" },
+	[PARAM_ACTIVE] = { "active", query_read_word, AT(active), WORDS("false", "true"),
+			   .allowed = "true or false" },
+	[PARAM_GRADE] = { "grade", query_read_grade, AT(grade), .allowed = "found or suspected" },
+	[PARAM_LINK_WINDOW] = { "window", query_read_bits, AT(link_windows),
+				.words = links_windows, .allowed = "a list of 60s, all" },
+	[PARAM_ONE_WINDOW] = { "window", query_read_word, AT(window), .words = aggregate_windows,
+			       .allowed = "1s, 10s, 60s or all" },
+	[PARAM_PEER] = { "peer", query_read_i32, AT(peer),
+			 .allowed = "a rank: a whole number from 0" },
+	[PARAM_DIRECTION] = { "direction", query_read_word, AT(send), WORDS("recv", "send"),
+			      .allowed = "send or recv" },
+	[PARAM_CHANNELS] = { "channels", query_read_word, AT(together),
+			     WORDS("each", "together"), .allowed = "each or together" },
+	[PARAM_FIELDS] = { "fields", query_read_fields,
+			   .allowed = "a list of names of a row's members" },
 };
-_Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
+_Static_assert(ARRAY_LEN(params) == PARAM_END, "every parameter has a row");
 
 void query_init(struct query *q)
 {
@@ -327,7 +296,7 @@ static bool query_read_parameter(struct arguments *a, const char *name, const ch
 		return false;
 	}
 	a->seen |= 1u << i;
-	if (params[i].read(a->query, value))
+	if (params[i].read(a->query, &params[i], value))
 		return true;
 	snprintf(a->why, SERVE_WHY_BYTES, "bad value '%.64s' of '%s'; allowed: %s", value, name,
 		 params[i].allowed);

@@ -14,31 +14,13 @@
 #define SERVE_ROWS_MAX		10000
 #define SERVE_PIDS_MAX		32
 
-#define SERVE_PARAMS(X)			\
-	X(COMM,          comm)		\
-	X(NRANKS,        nranks)	\
-	X(RANK,          rank)		\
-	X(FUNC,          func)		\
-	X(PID,           pid)		\
-	X(SINCE_MONO_NS, since_mono_ns)	\
-	X(LIMIT,         limit)		\
-	X(WINDOW,        window)	\
-	X(BY,            by)		\
-	X(OLDER_THAN_NS, older_than_ns)	\
-	X(KINDS,         kinds)		\
-	X(ACTIVE,        active)	\
-	X(GRADE,         grade)		\
-	X(LINK_WINDOW,   window)	\
-	X(ONE_WINDOW,    window)	\
-	X(PEER,          peer)		\
-	X(DIRECTION,     direction)	\
-	X(CHANNELS,      channels)	\
-	X(FIELDS,        fields)
-
 enum serve_param {
-#define X(NAME, name) PARAM_##NAME,
-	SERVE_PARAMS(X)
-#undef X
+	PARAM_COMM, PARAM_NRANKS, PARAM_RANK, PARAM_FUNC, PARAM_PID, PARAM_SINCE_MONO_NS,
+	PARAM_LIMIT, PARAM_WINDOW, PARAM_BY, PARAM_OLDER_THAN_NS, PARAM_KINDS, PARAM_ACTIVE,
+	PARAM_GRADE,
+	PARAM_LINK_WINDOW,	/* these two are called `window` as well */
+	PARAM_ONE_WINDOW,
+	PARAM_PEER, PARAM_DIRECTION, PARAM_CHANNELS, PARAM_FIELDS,
 	PARAM_END
 };
 
@@ -65,7 +47,7 @@ struct query {
 	uint64_t since_mono_ns;
 	uint32_t limit;			/* the most rows; 0: as many as without it */
 	uint32_t windows;		/* bits: 1 << enum aggregate_window */
-	uint32_t window;		/* enum aggregate_window, where one is all there can be */
+	int window;			/* enum aggregate_window, where one is all there can be */
 	uint32_t by;			/* AGGREGATE_BY_* */
 	uint64_t older_than_ns;
 	uint32_t kinds;			/* bits of enum stream_kind */

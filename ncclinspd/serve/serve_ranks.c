@@ -97,14 +97,8 @@ static void rank_put_history(struct json *j, const double *history)
 int serve_count_open(const struct request *r, struct process *p, struct open_ops *open)
 {
 	CLEANUP(inflights_deinit) struct inflights all = { 0 };
-	const struct serve_source *source = &r->serve->source;
-	const struct live_slot *slots = p->last_slots;
-	int n = (int)p->nlast_slots;
 
-	if (p->state == PROCESS_LIVE)
-		n = source->slots(source->arg, p, &slots);
-	inflights_add(&all, source->reconstruct, p, slots, n > 0 ? (size_t)n : 0,
-		      r->serve->now_ns);
+	serve_collect_inflight(r, p, &all);
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		open[i] = (struct open_ops){ .oldest_ns = UNKNOWN_U64 };
 	for (uint32_t i = 0; i < all.n; i++) {
@@ -707,10 +701,5 @@ int serve_ranks(struct request *r, struct answer *a)
 {
 	struct sent_listing *l = serve_new_ranks(r->serve, &r->chosen);
 
-	if (!l || serve_take_ranks(r, l) < 0) {
-		listing_free(l);
-		return -ENOMEM;
-	}
-	listing_open(l, a);
-	return 0;
+	return listing_answer(l, l ? serve_take_ranks(r, l) : 0, a);
 }

@@ -233,8 +233,7 @@ void serve_samples(struct request *r, struct json *j)
 	samples_follow(s);
 	if (s->error)
 		json_fail(j, s->error);
-	json_key(j, "samples");
-	json_begin(j, '[');
+	json_begin_member(j, "samples", '[');
 	serve_visit_ops(r, sample_put, s);
 	json_end(j, ']');
 	list_deinit(&s->all);

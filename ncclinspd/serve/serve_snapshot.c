@@ -41,8 +41,7 @@ static void snapshot_put_ticks(struct request *r, struct json *j)
 {
 	struct process *p;
 
-	json_key(j, "host_clocks");
-	json_begin(j, '[');
+	json_begin_member(j, "host_clocks", '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		rows_put_object(&r->serve->writer, j, host_clock_fields, p);
 	json_end(j, ']');
@@ -85,9 +84,7 @@ static bool snapshot_put_op(const struct op *op, void *arg)
 	k->rows++;
 	if (op->seq != UNKNOWN_U64)
 		k->first_seq = op->seq;
-	json_begin(o->json, '{');
-	rows_put(&o->request->serve->writer, o->json, op_fields, op);
-	json_end(o->json, '}');
+	rows_put_object(&o->request->serve->writer, o->json, op_fields, op);
 	return ++o->rows < ROWS;
 }
 
@@ -95,8 +92,7 @@ static void snapshot_put_ops(struct request *r, struct json *j, struct snapshot_
 {
 	struct ops ops = { .request = r, .json = j, .kinds = kinds };
 
-	json_key(j, "collectives");
-	json_begin(j, '[');
+	json_begin_member(j, "collectives", '[');
 	serve_visit_ops(r, snapshot_put_op, &ops);
 	json_end(j, ']');
 }
@@ -106,8 +102,7 @@ static void snapshot_put_ops(struct request *r, struct json *j, struct snapshot_
 static void snapshot_put_kinds(const struct request *r, struct json *j,
 			       const struct snapshot_kind *kinds)
 {
-	json_key(j, "kept");
-	json_begin(j, '[');
+	json_begin_member(j, "kept", '[');
 	for (uint32_t i = 0; i < KINDS && kinds[i].rows; i++)
 		rows_put_object(&r->serve->writer, j, kept_fields, &kinds[i]);
 	json_end(j, ']');
@@ -120,8 +115,7 @@ void serve_state(struct request *r, struct json *j)
 		snapshot_put_ticks,
 	};
 
-	json_key(j, "status");
-	json_begin(j, '{');
+	json_begin_member(j, "status", '{');
 	serve_status(r, j);
 	json_end(j, '}');
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

@@ -26,11 +26,6 @@ void serve_put_summary_row(const struct serve *s, struct json *j, const void *ro
 	rows_put_keyed(&s->writer, j, summary_tables, a->by, row, chosen);
 }
 
-static void summary_meanwhile(void *arg)
-{
-	serve_meanwhile(arg);
-}
-
 int serve_visit_sums(struct request *r, aggregate_row_fn *visit, void (*restart)(void *arg),
 		     void *arg)
 {
@@ -40,7 +35,7 @@ int serve_visit_sums(struct request *r, aggregate_row_fn *visit, void (*restart)
 		.by = r->query.by,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.meanwhile = summary_meanwhile,
+		.meanwhile = serve_meanwhile_arg,
 		.meanwhile_arg = s,
 	};
 	int err = aggregate_query(s->source.aggregate, &query, s->now_ns, visit, arg);
@@ -77,10 +72,5 @@ int serve_summary(struct request *r, struct answer *a)
 	struct sent_listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
 					     serve_put_summary_row, &r->chosen);
 
-	if (!l || serve_take_summary(r, l) < 0) {
-		listing_free(l);
-		return -ENOMEM;
-	}
-	listing_open(l, a);
-	return 0;
+	return listing_answer(l, l ? serve_take_summary(r, l) : 0, a);
 }

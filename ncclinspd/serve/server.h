@@ -65,6 +65,12 @@ static inline void serve_meanwhile(const struct serve *s)
 		s->source.meanwhile(s->source.arg);
 }
 
+/* The same for a stage that is asked, whose `arg` is the server. */
+static inline void serve_meanwhile_arg(void *arg)
+{
+	serve_meanwhile(arg);
+}
+
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
 
