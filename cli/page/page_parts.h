@@ -2,7 +2,7 @@
 #ifndef CLI_PAGE_PAGE_PARTS_H
 #define CLI_PAGE_PAGE_PARTS_H
 
-/* The parts of the page, in their order; each writes its own section, or one line why not. */
+/* The parts of the page; each writes its own section, or one line why not. */
 
 #include "cli/page/page.h"
 #include "cli/table/report.h"
@@ -28,10 +28,6 @@ json_t *page_ops_by_size(const json_t *ops);
 
 void page_verdicts(const struct page *page);
 void page_timeline(const struct page *page);
-void page_waits(const struct page *page);
-void page_speed(const struct page *page);
 void page_links(const struct page *page);
-void page_clocks(const struct page *page);
-void page_losses(const struct page *page);
 
 #endif
