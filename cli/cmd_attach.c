@@ -50,7 +50,7 @@ static bool process_read(struct process *p, int64_t pid)
 		NCI_JOB_VARIABLES(X)
 #undef X
 	};
-	json_t *all = NULL;
+	json_auto_t *all = NULL;
 
 	memset(p, 0, sizeof(*p));
 	if (variables_read_all("/proc", pid, &all))
@@ -65,7 +65,6 @@ static bool process_read(struct process *p, int64_t pid)
 		if (n >= 0 && (size_t)n < room)
 			p->env_bytes += (uint32_t)n + 1;
 	}
-	json_decref(all);
 	return true;
 }
 
@@ -400,7 +399,8 @@ static void comms_judge(const struct attach_run *a, const json_t *comms, json_t 
 
 static json_t *attach_behind(const struct attach_run *a)
 {
-	json_t *all = json_object_get(a->counted, "comms"), *by_id = json_object();
+	json_auto_t *by_id = json_object();
+	json_t *all = json_object_get(a->counted, "comms");
 	json_t *behind = json_array(), *comms;
 	const char *id;
 
@@ -420,7 +420,6 @@ static json_t *attach_behind(const struct attach_run *a)
 	}
 	json_object_foreach(by_id, id, comms)
 		comms_judge(a, comms, behind);
-	json_decref(by_id);
 	return behind;
 }
 

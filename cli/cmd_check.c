@@ -53,7 +53,7 @@ static int state_print(const struct cli *cli, const json_t *rows)
 	int critical = findings_count(rows, "critical"), warnings = findings_count(rows, "warning");
 	int state = critical >= cli->crit ? CRITICAL
 		    : critical || warnings >= cli->warn ? WARNING : OK;
-	json_t *sorted = findings_reshape(rows, cli_now_ns());
+	json_auto_t *sorted = findings_reshape(rows, cli_now_ns());
 
 	printf("NCCLINSP %s - ", words[state]);
 	if (!worst_print(sorted, FINDING_IS_FOUND, ""))
@@ -62,7 +62,6 @@ static int state_print(const struct cli *cli, const json_t *rows)
 	worst_print(sorted, FINDING_IS_NOTE, "; note: ");
 	printf(" | critical=%d;;%lld;0 warning=%d;%lld;;0\n", critical,
 	       (long long)cli->crit - 1, warnings, (long long)cli->warn - 1);
-	json_decref(sorted);
 	return state;
 }
 

@@ -57,7 +57,8 @@ static json_t *comms_reshape(const json_t *comms)
  */
 static json_t *comms_nest(const json_t *comms, const json_t *kept)
 {
-	json_t *all = json_array(), *copies = json_array();
+	json_auto_t *copies = json_array();
+	json_t *all = json_array();
 	size_t i;
 
 	for (i = 0; i < json_array_size(comms); i++)
@@ -75,7 +76,6 @@ static json_t *comms_nest(const json_t *comms, const json_t *kept)
 		}
 		json_array_append(json_object_get(copy, "local_ranks"), rank);
 	}
-	json_decref(copies);
 	return all;
 }
 

@@ -45,7 +45,7 @@ static void level_put_wanted(char *buf, size_t size, const json_t *wish)
 
 static void put_left(char *buf, size_t size, const json_t *wish)
 {
-	json_t *ns = until_left(report_get(wish, "until_mono_ns"));
+	json_auto_t *ns = until_left(report_get(wish, "until_mono_ns"));
 	char text[TEXT_MAX];
 	uint64_t seconds;
 
@@ -55,13 +55,13 @@ static void put_left(char *buf, size_t size, const json_t *wish)
 		text_duration(text, sizeof(text), seconds * SECOND_NS);
 		snprintf(buf, size, " for %s", text);
 	}
-	json_decref(ns);
 }
 
 /* Why kernels are not what the level says, once for all processes that say the same. */
 static void print_reasons(const struct cli *cli, const json_t *processes)
 {
-	json_t *reasons = json_object(), *pids;
+	json_auto_t *reasons = json_object();
+	json_t *pids;
 	const char *reason;
 	size_t i;
 
@@ -86,7 +86,6 @@ static void print_reasons(const struct cli *cli, const json_t *processes)
 			printf(" and %zu more", n - PIDS_NAMED);
 		putchar('\n');
 	}
-	json_decref(reasons);
 }
 
 /* A wish's target may come later, so that no process tells of the wish yet. */

@@ -18,12 +18,11 @@ struct tail {
 
 static void tail_label(const struct tail *tail, json_t *op)
 {
-	json_t *rows = json_pack("[O]", op);
+	json_auto_t *rows = json_pack("[O]", op);
 
 	label_learn(tail->names, op);
 	label_rows(rows, tail->names);
 	label_put_jobs(rows, tail->query.jobs);
-	json_decref(rows);
 }
 
 /* An event other than an operation is a remark between the rows, for people and in JSON only. */

@@ -196,12 +196,10 @@ static bool listing_changes(const struct cli *cli)
 
 json_t *listing_comms(const struct cli *cli)
 {
-	json_t *root = NULL, *names;
+	json_auto_t *root = NULL;
 
 	client_get(cli->client, "/v1/comms?fields=comm_id,name", &root);
-	names = label_names(json_object_get(root, "comms"));
-	json_decref(root);
-	return names;
+	return label_names(json_object_get(root, "comms"));
 }
 
 /* Do options name the job of rows that do not tell it? */
@@ -217,7 +215,7 @@ static bool listing_wants_jobs(const struct cli *cli)
 
 int listing_jobs(const struct cli *cli, json_t **jobs)
 {
-	json_t *root = NULL;
+	json_auto_t *root = NULL;
 	int r;
 
 	*jobs = NULL;
@@ -226,7 +224,6 @@ int listing_jobs(const struct cli *cli, json_t **jobs)
 	r = client_get(cli->client, "/v1/ranks?fields=comm_id,pid,host,job", &root);
 	if (!r)
 		*jobs = label_jobs(json_object_get(root, "ranks"));
-	json_decref(root);
 	return r;
 }
 
@@ -395,7 +392,8 @@ static json_t *sample_objects(const struct listing_sample *sample)
 static int sample_print_json(struct listing_sample *sample)
 {
 	const struct listing *listing = sample->listing;
-	json_t *rows, *answer;
+	json_auto_t *rows = NULL;
+	json_t *answer;
 
 	if (!listing_changes(sample->cli) && !listing->fetch) {
 		report_answer(client_body(sample->cli->client), stdout);
@@ -408,7 +406,6 @@ static int sample_print_json(struct listing_sample *sample)
 	answer = listing->array ? sample->root : json_array_get(rows, 0);
 	if (answer)
 		report_json(answer, true, stdout);
-	json_decref(rows);
 	return 0;
 }
 

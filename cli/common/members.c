@@ -93,7 +93,8 @@ static void add_rank(json_t *members, const json_t *by_pid, const json_t *comm,
 
 json_t *members_join(const json_t *processes, const json_t *comms)
 {
-	json_t *members = json_object(), *by_pid = json_object();
+	json_auto_t *by_pid = json_object();
+	json_t *members = json_object();
 
 	json_each(process, processes)
 		list_append(by_pid, "pid", report_get(process, "pid"), process);
@@ -103,13 +104,12 @@ json_t *members_join(const json_t *processes, const json_t *comms)
 	json_each(process, processes)
 		if (!list_of(members, "pid", report_get(process, "pid")))
 			members_add(members, new_member(process));
-	json_decref(by_pid);
 	return members;
 }
 
 int members_get(const struct cli *cli, json_t **members)
 {
-	json_t *processes = NULL, *comms = NULL;
+	json_auto_t *processes = NULL, *comms = NULL;
 	int r;
 
 	r = client_get(cli->client, "/v1/processes?fields=pid,uid,job", &processes);
@@ -121,8 +121,6 @@ int members_get(const struct cli *cli, json_t **members)
 	if (!r)
 		*members = members_join(json_object_get(processes, "processes"),
 					json_object_get(comms, "comms"));
-	json_decref(processes);
-	json_decref(comms);
 	return r;
 }
 

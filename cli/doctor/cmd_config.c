@@ -127,18 +127,17 @@ static int process_refuse(int64_t pid, int error)
 
 static int process_show(struct cli *cli, int64_t pid)
 {
-	json_t *rows, *root;
-	int r = variables_read(pid, &rows), code;
+	json_auto_t *root = NULL;
+	json_t *rows;
+	int r = variables_read(pid, &rows);
 
 	if (r)
 		return process_refuse(pid, r);
 	root = json_pack("{s:I, s:o}", "pid", (json_int_t)pid, "settings", rows);
-	code = listing_run(cli, &(struct listing){
+	return listing_run(cli, &(struct listing){
 		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
 		.fetch = process_fetch, .arg = root, .note = process_note, .labelled = true,
 	}, NULL);
-	json_decref(root);
-	return code;
 }
 
 int cmd_config(struct cli *cli)

@@ -244,8 +244,8 @@ static const json_t *rows_find(const json_t *rows, const char *key, const json_t
 /* Records, or one of the above.  Names, since pids may be those of another namespace. */
 static long long record_arrived(struct client *client, const char *name, pid_t pid)
 {
-	json_t *comms = NULL, *processes = NULL, *wanted = json_string(name);
-	json_t *number = json_integer(pid);
+	json_auto_t *comms = NULL, *processes = NULL, *wanted = json_string(name);
+	json_auto_t *number = json_integer(pid);
 	const json_t *comm, *member, *process;
 	long long records = NO_ANSWER;
 
@@ -259,10 +259,6 @@ static long long record_arrived(struct client *client, const char *name, pid_t p
 		if (!comm && foreign_has(processes, number))
 			records = FOREIGN;
 	}
-	json_decref(comms);
-	json_decref(processes);
-	json_decref(wanted);
-	json_decref(number);
 	return records;
 }
 

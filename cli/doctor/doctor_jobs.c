@@ -146,7 +146,8 @@ static bool proc_lacks_library(const char *proc, const char *pid, const json_t *
 static void jobs_add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
 			     const char *control)
 {
-	json_t *environment = NULL, *value;
+	json_auto_t *environment = NULL;
+	json_t *value;
 	bool nccl, plugin;
 
 	proc_read_maps(proc, pid, &nccl, &plugin);
@@ -168,7 +169,6 @@ static void jobs_add_process(json_t *jobs, const char *proc, const char *pid, co
 				"foreign_control", proc_has_foreign_control(proc, pid,
 					member_text(environment, "NCCLINSP_CONTROL", ""), control),
 				"plugin", value));
-	json_decref(environment);
 }
 
 json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
@@ -206,17 +206,14 @@ static bool row_is_of_job(const json_t *row, const json_t *job)
 	json_int_t began = json_integer_value(json_object_get(job, "start"));
 	const json_t *pids = json_object_get(job, "pids");
 	long long number, start;
-	json_t *own;
-	bool is;
+	json_auto_t *own = NULL;
 
 	if (!segment || sscanf(segment, NCI_FILE_PREFIX "%*u.%lld.%lld", &number, &start) != 2)
 		return pids_have(pids, json_object_get(row, "pid"));
 	if (began && began != start)
 		return false;
 	own = json_integer(number);
-	is = pids_have(pids, json_object_get(row, "pid")) || (began && pids_have(pids, own));
-	json_decref(own);
-	return is;
+	return pids_have(pids, json_object_get(row, "pid")) || (began && pids_have(pids, own));
 }
 
 long long doctor_own_pid(const json_t *jobs, const json_t *row)
@@ -374,13 +371,11 @@ static void group_say(struct doctor *doctor, const json_t *rows, size_t first)
 
 static json_t *jobs_judge(struct doctor *doctor, const json_t *jobs)
 {
-	json_t *answer = NULL, *rows;
+	json_auto_t *answer = NULL;
 
 	if (client_get(doctor->cli->client, "/v1/processes", &answer))
 		return NULL;
-	rows = doctor_judge(jobs, answer);
-	json_decref(answer);
-	return rows;
+	return doctor_judge(jobs, answer);
 }
 
 static bool rows_failed(const json_t *rows)
@@ -435,7 +430,7 @@ static void doctor_say_kernels(struct doctor *doctor)
 {
 	const char *reason = NULL, *kernels;
 	size_t live = 0, never = 0;
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 
 	if (client_get(doctor->cli->client,
 		       "/v1/processes?fields=state,level_reason,steering", &answer))
@@ -461,7 +456,6 @@ static void doctor_say_kernels(struct doctor *doctor)
 		doctor_say(doctor, "kernels", DOCTOR_OK, NULL,
 			   "those of all %zu processes are timed, as their level and setting say "
 			   "(ncclinsp level)", live);
-	json_decref(answer);
 }
 
 void doctor_jobs(struct doctor *doctor)

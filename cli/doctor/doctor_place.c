@@ -82,7 +82,8 @@ void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t
 void doctor_place(struct doctor *doctor)
 {
 	uint64_t nodes = numa_all(NUMA_SYS);
-	json_t *processes = NULL, *ranks = NULL, *jobs;
+	json_auto_t *processes = NULL, *ranks = NULL;
+	json_t *jobs;
 
 	if (!doctor->status || !(nodes & (nodes - 1)) ||
 	    client_get(doctor->cli->client, "/v1/processes?fields=pid,segment,state", &processes))
@@ -93,6 +94,4 @@ void doctor_place(struct doctor *doctor)
 				    json_object_get(ranks, "ranks"), "/proc", NUMA_SYS);
 		json_decref(jobs);
 	}
-	json_decref(ranks);
-	json_decref(processes);
 }

@@ -155,7 +155,8 @@ static void export_put_record(struct export *e, const json_t *op, const json_t *
 static void export_take_operation(struct export *e, json_t *op)
 {
 	struct inspector_context context = { .host = e->host };
-	json_t *rows = json_pack("[O]", op), *record = NULL;
+	json_auto_t *record = NULL;
+	json_t *rows = json_pack("[O]", op);
 	char key[128];
 
 	label_learn(e->names, op);
@@ -179,7 +180,6 @@ static void export_take_operation(struct export *e, json_t *op)
 	case INSPECTOR_DERIVED:
 		e->derived++;
 	}
-	json_decref(record);
 }
 
 /* ---- the stream ------------------------------------------------------------------------ */
@@ -198,14 +198,13 @@ static bool export_goes_on(void *arg)
 static int export_on_line(void *arg, const char *text, size_t len)
 {
 	struct export *e = arg;
-	json_t *event = intake_read(text, len, NULL);
+	json_auto_t *event = intake_read(text, len, NULL);
 	const char *kind = member_text(event, "kind", "");
 
 	if (!strcmp(kind, "collective"))
 		export_take_operation(e, event);
 	else if (!strcmp(kind, "lost"))
 		e->lost += (uint64_t)json_integer_value(json_object_get(event, "n"));
-	json_decref(event);
 	return export_is_over(e);
 }
 

@@ -133,17 +133,16 @@ static json_t *engine_query(struct engine_asked *a, const char *path, const char
 	size_t bytes = 0;
 	FILE *to = must(open_memstream(&text, &bytes));
 	CURLcode code = engine_post(a, path, form, to);
-	json_t *root, *result;
+	json_auto_t *root = NULL;
+	json_t *result;
 
 	fclose(to);
 	root = code ? NULL : intake_read(text, bytes, NULL);
 	result = json_object_get(json_object_get(root, "data"), "result");
 	if (json_is_array(result))
-		json_incref(result);
-	else
-		engine_explain(a, code, root, text_of_body(text));
-	json_decref(root);
-	return json_is_array(result) ? result : NULL;
+		return json_incref(result);
+	engine_explain(a, code, root, text_of_body(text));
+	return NULL;
 }
 
 /* ---- labels ------------------------------------------------------------------------- */
@@ -661,7 +660,8 @@ json_t *engine_ask(struct engine *e)
 void engine_add(void *arg, struct joint *joint)
 {
 	struct engine *e = arg;
-	json_t *hosts = engine_ask(e), *root;
+	json_auto_t *hosts = engine_ask(e);
+	json_t *root;
 	const char *host;
 
 	if (!hosts)
@@ -673,5 +673,4 @@ void engine_add(void *arg, struct joint *joint)
 		free(text);
 	}
 	e->answers = hosts;
-	json_decref(hosts);
 }

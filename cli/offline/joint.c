@@ -703,7 +703,7 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 	const struct shots_comm *comm = finding_comm(t, f);
 	const json_t *number = json_array_get(json_object_get(f, "ranks"), 0);
 	const struct shots_rank *rank = shots_rank(comm, json_integer_value(number));
-	json_t *row;
+	json_auto_t *row = NULL;
 
 	(void)node;
 	if (!row_has(f, "kind", "straggler") || !json_is_true(json_object_get(f, "active")) ||
@@ -711,7 +711,6 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 		return;
 	row = late_own_row(comm, rank, f);
 	keep_worst(t, rank, row);
-	json_decref(row);
 }
 
 static void told_take_elsewhere(struct told *t, const struct shots_node *node, const json_t *f)

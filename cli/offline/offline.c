@@ -232,7 +232,7 @@ static json_t *offline_watched(const struct offline *o)
 /* The number of different ones: a communicator of several nodes is one. */
 static json_t *ranks_count(const json_t *ranks, const char *key)
 {
-	json_t *seen = json_object(), *total;
+	json_auto_t *seen = json_object();
 	const char *text;
 
 	json_each(rank, ranks) {
@@ -240,9 +240,7 @@ static json_t *ranks_count(const json_t *ranks, const char *key)
 		if (text)
 			json_object_set_new(seen, text, json_true());
 	}
-	total = json_integer((json_int_t)json_object_size(seen));
-	json_decref(seen);
-	return total;
+	return json_integer((json_int_t)json_object_size(seen));
 }
 
 static json_t *ranks_add_up(const json_t *ranks, const char *key)

@@ -144,11 +144,10 @@ static void run_add_process(struct run *run, const char *host, const json_t *pro
 
 static void run_add_processes(struct run *run, const struct shots_node *node)
 {
-	json_t *processes = shots_json(node, &node->rows.processes_json);
+	json_auto_t *processes = shots_json(node, &node->rows.processes_json);
 
 	json_each(process, processes)
 		run_add_process(run, node->host, process);
-	json_decref(processes);
 }
 
 /* ---- sums and links of a node's newest file ------------------------------------------------- */
@@ -261,7 +260,7 @@ static void run_drop_host(struct run *run, const char *host)
 static void run_take_node(void *arg, struct shots_node *node, bool is_first)
 {
 	struct run *run = arg;
-	json_t *peers;
+	json_auto_t *peers = NULL;
 
 	if (!is_first)
 		run_drop_host(run, node->host);
@@ -271,7 +270,6 @@ static void run_take_node(void *arg, struct shots_node *node, bool is_first)
 	peers = shots_json(node, &node->rows.peers_json);
 	json_each(peer, peers)
 		run_add_link(run, node->host, peer);
-	json_decref(peers);
 }
 
 /* ---- samples of all files ------------------------------------------------------------------- */

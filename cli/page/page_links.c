@@ -189,7 +189,7 @@ static void matrix_put(FILE *out, const struct links_matrix *m)
 
 static size_t links_put_matrices(const struct page *page)
 {
-	json_t *seen = json_object();
+	json_auto_t *seen = json_object();
 	const char *comm_id;
 	size_t n = 0;
 
@@ -207,7 +207,6 @@ static size_t links_put_matrices(const struct page *page)
 		matrix_put(page->out, m);
 		free(m);
 	}
-	json_decref(seen);
 	return n;
 }
 

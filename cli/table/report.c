@@ -121,8 +121,7 @@ static bool column_is_key(const struct column *column)
 /* Counts the rows told apart by the columns never dropped, and by one column more. */
 static size_t rows_told_apart(const struct report *report, const json_t *rows, size_t more)
 {
-	json_t *seen = must(json_object());
-	size_t n;
+	json_auto_t *seen = must(json_object());
 
 	for (size_t r = 0; r < json_array_size(rows); r++) {
 		char label[REPORT_CELL * 4] = "", cell[REPORT_CELL];
@@ -140,9 +139,7 @@ static size_t rows_told_apart(const struct report *report, const json_t *rows, s
 		}
 		json_object_set_new_nocheck(seen, label, json_true());
 	}
-	n = json_object_size(seen);
-	json_decref(seen);
-	return n;
+	return json_object_size(seen);
 }
 
 /* Says whether rows differ in a column; one that does not know it does not count. */
