@@ -142,7 +142,7 @@ static int source_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *byt
 		return -ENOSYS;
 	r = blackbox_write(d->blackbox, "request", now_ns, clock_ns(CLOCK_REALTIME), path,
 			   bytes);
-	*ticket = blackbox_last(d->blackbox);
+	*ticket = writer_last(blackbox_writer(d->blackbox));
 	return r;
 }
 
@@ -150,7 +150,7 @@ static int source_snapshot_outcome(void *arg, uint64_t ticket)
 {
 	const struct daemon *d = arg;
 
-	return blackbox_outcome(d->blackbox, ticket);
+	return writer_outcome(blackbox_writer(d->blackbox), ticket);
 }
 
 int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j)

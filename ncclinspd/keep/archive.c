@@ -85,14 +85,9 @@ int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json
 	return r;
 }
 
-uint64_t archive_last(struct archive *a)
+struct writer *archive_writer(struct archive *a)
 {
-	return writer_last(a->files);
-}
-
-int archive_outcome(struct archive *a, uint64_t ticket)
-{
-	return writer_outcome(a->files, ticket);
+	return a->files;
 }
 
 void archive_expire(struct archive *a, uint64_t real_ns)
@@ -175,16 +170,6 @@ int archive_read(struct archive *a, const char *id, size_t most, char **text, si
 
 /* ---- what is not ---------------------------------------------------------------------- */
 
-bool archive_is_full(struct archive *a)
-{
-	return writer_is_full(a->files);
-}
-
-void archive_miss(struct archive *a, int error)
-{
-	writer_miss(a->files, error);
-}
-
 void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out)
 {
 	*out = (struct writer_output){ .what = a->name, .dir = a->dir };
@@ -198,11 +183,6 @@ void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out
 			strerror(-a->told));
 	else
 		log_say(LOG_INFO, "%s written again dir=%s", a->name, a->dir);
-}
-
-void archive_read_stats(struct archive *a, struct writer_stats *stats)
-{
-	writer_read_stats(a->files, stats);
 }
 
 /* ---- life --------------------------------------------------------------------------- */

@@ -41,9 +41,8 @@ void archive_free(struct archive *a);
 int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json *j,
 		uint64_t *bytes);
 
-/* Tickets are those of writer_last() and writer_outcome(). */
-uint64_t archive_last(struct archive *a);
-int archive_outcome(struct archive *a, uint64_t ticket);
+/* The one that writes the files: for its tickets, and for what it counts. */
+struct writer *archive_writer(struct archive *a);
 
 /* Files that were written before this moment are too old to be kept. */
 void archive_expire(struct archive *a, uint64_t real_ns);
@@ -61,16 +60,10 @@ uint64_t archive_holds(struct archive *a, const char *id);
 /* Read what is there, as writer_read(). */
 int archive_read(struct archive *a, const char *id, size_t most, char **text, size_t *bytes);
 
-/* Ask and count as writer_is_full() and writer_miss() do. */
-bool archive_is_full(struct archive *a);
-void archive_miss(struct archive *a, int error);
-
 /*
  * Once a second: say on the log when files are not written, and when they are again; and
  * how it stands.
  */
 void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out);
-
-void archive_read_stats(struct archive *a, struct writer_stats *stats);
 
 #endif

@@ -51,14 +51,9 @@ int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint
 	return r;
 }
 
-uint64_t blackbox_last(struct blackbox *b)
+struct writer *blackbox_writer(struct blackbox *b)
 {
-	return archive_last(b->archive);
-}
-
-int blackbox_outcome(struct blackbox *b, uint64_t ticket)
-{
-	return archive_outcome(b->archive, ticket);
+	return archive_writer(b->archive);
 }
 
 void blackbox_ask(struct blackbox *b, const struct finding *f, uint64_t now_ns)

@@ -17,6 +17,7 @@
 
 struct blackbox;
 struct json;
+struct writer;
 struct writer_output;
 
 /* Write everything into `j`.  0 or a negative errno. */
@@ -46,8 +47,7 @@ void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *o
 int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint64_t real_ns,
 		   char *path, uint64_t *bytes);
 
-/* Tickets are those of writer_last() and writer_outcome(). */
-uint64_t blackbox_last(struct blackbox *b);
-int blackbox_outcome(struct blackbox *b, uint64_t ticket);
+/* The one that gives the files' tickets. */
+struct writer *blackbox_writer(struct blackbox *b);
 
 #endif

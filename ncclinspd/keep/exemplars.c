@@ -295,7 +295,7 @@ void exemplars_read_stats(struct exemplars *x, struct exemplars_stats *out)
 {
 	struct writer_stats files;
 
-	archive_read_stats(x->archive, &files);
+	writer_read_stats(archive_writer(x->archive), &files);
 	*out = x->stats;
 	out->written = files.written;
 	out->failed += files.failed;

@@ -49,7 +49,7 @@ static int snapshot_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns
 	json_init(&j, FILE_BYTES);
 	r = s->fill(s->arg, now_ns, &j);
 	if (r < 0) {
-		archive_miss(s->archive, r);
+		writer_miss(archive_writer(s->archive), r);
 		return r;
 	}
 	archive_make_id(id, real_ns, NULL);
@@ -60,11 +60,12 @@ static int snapshot_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns
 
 void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 {
+	struct writer *writer = archive_writer(s->archive);
 	struct snapshots_stats stats;
 
 	snapshots_read_stats(s, &stats);	/* when the one before was given */
-	if (archive_is_full(s->archive))
-		archive_miss(s->archive, -EBUSY);
+	if (writer_is_full(writer))
+		writer_miss(writer, -EBUSY);
 	else if (snapshot_write(s, now_ns, real_ns) == 0)
 		s->given_ns = now_ns;
 }
@@ -74,20 +75,11 @@ void snapshots_watch(struct snapshots *s, uint64_t now_ns, struct writer_output 
 	archive_watch(s->archive, now_ns, out);
 }
 
-static void snapshots_count_file(void *arg, const char *id, uint64_t bytes)
-{
-	struct snapshots_stats *stats = arg;
-
-	(void)id;
-	stats->files++;
-	stats->bytes += bytes;
-}
-
 void snapshots_read_stats(struct snapshots *s, struct snapshots_stats *out)
 {
 	struct writer_stats files;
 
-	archive_read_stats(s->archive, &files);
+	writer_read_stats(archive_writer(s->archive), &files);
 	if (files.written != s->written) {
 		s->written = files.written;
 		s->last_ns = s->given_ns;
@@ -98,7 +90,6 @@ void snapshots_read_stats(struct snapshots *s, struct snapshots_stats *out)
 		.last_ns = s->last_ns,
 		.error = files.failing,
 	};
-	archive_visit(s->archive, snapshots_count_file, out);
 }
 
 const char *snapshots_dir(const struct snapshots *s)

@@ -20,8 +20,6 @@ struct snapshots;
 
 struct snapshots_stats {
 	uint64_t written, failed;
-	uint32_t files;		/* files that are there */
-	uint64_t bytes;		/* bytes of them */
 	uint64_t last_ns;	/* when the newest was begun that is there; 0: none was */
 	int error;		/* result of the newest, a negative errno; 0: it was written */
 };
