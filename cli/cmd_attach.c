@@ -56,7 +56,7 @@ static bool process_read(struct process *p, int64_t pid)
 	if (variables_read_all("/proc", pid, &all))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		const char *value = json_string_value(json_object_get(all, names[i]));
+		const char *value = member_text(all, names[i], NULL);
 		size_t room = sizeof(p->env) - p->env_bytes;
 		int n = -1;
 

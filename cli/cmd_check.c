@@ -25,7 +25,7 @@ static void plain_print(const char *text)
 static bool row_is_told(const json_t *row, enum finding_standing standing)
 {
 	return finding_standing(row) == standing &&
-	       (standing != FINDING_IS_NOTE || finding_is(row, "grade", "suspected"));
+	       (standing != FINDING_IS_NOTE || member_is(row, "grade", "suspected"));
 }
 
 /* Prints the worst of that standing, and how many more there are; returns how many in all. */

@@ -19,7 +19,7 @@
 /* "suspected critical: stall LINK on dp:1214 of job 4711, for 7s, found in 3s if it goes on" */
 static void paragraph_make_title(const json_t *row, char title[TITLE])
 {
-	bool active = json_is_true(json_object_get(row, "active"));
+	bool active = member_true(row, "active");
 	const char *verdict = member_text(row, "verdict", ""), *job = member_text(row, "job", "");
 	const char *host = member_text(row, "host", "");
 	char age[TEXT_MAX], when[2 * TEXT_MAX] = "", comm[LABEL], due[FINDINGS_DUE];
@@ -40,7 +40,7 @@ static void paragraph_make_title(const json_t *row, char title[TITLE])
 
 static void paragraph_put(struct frame *frame, const json_t *row)
 {
-	bool active = json_is_true(json_object_get(row, "active"));
+	bool active = member_true(row, "active");
 	char title[TITLE];
 
 	if (frame->count)

@@ -12,7 +12,7 @@ static const struct column columns[] = {
 static bool exemplar_is_listed(const json_t *root, const char *id)
 {
 	json_each(row, json_object_get(root, "exemplars"))
-		if (!strcmp(member_text(row, "id", ""), id))
+		if (member_is(row, "id", id))
 			return true;
 	return false;
 }

@@ -36,8 +36,8 @@ static void level_dress(json_t *row)
 
 static void level_put_wanted(char *buf, size_t size, const json_t *wish)
 {
-	const char *level = json_string_value(json_object_get(wish, "level"));
-	const char *sampling = json_string_value(json_object_get(wish, "sampling"));
+	const char *level = member_text(wish, "level", NULL);
+	const char *sampling = member_text(wish, "sampling", NULL);
 
 	snprintf(buf, size, "%s%s%s%s", level ?: "", level && sampling ? ", " : "",
 		 sampling ? "sample " : "", sampling ?: "");
@@ -68,7 +68,7 @@ static void print_reasons(const struct cli *cli, const json_t *processes)
 	json_each(process, processes) {
 		json_t *pid = json_object_get(process, "pid");
 
-		reason = json_string_value(json_object_get(process, "level_reason"));
+		reason = member_text(process, "level_reason", NULL);
 		if (!reason || (cli->pid != CLI_ANY && json_integer_value(pid) != cli->pid))
 			continue;
 		if (!json_object_get(reasons, reason))

@@ -76,7 +76,7 @@ static void moment_put_findings(json_t *file, const struct shots_node *node)
 	json_int_t n = 0;
 
 	json_each(row, node->findings) {
-		if (!json_is_true(json_object_get(row, "active")) ||
+		if (!member_true(row, "active") ||
 		    finding_standing(row) == FINDING_IS_SUSPECTED)
 			continue;
 		n++;
@@ -178,7 +178,7 @@ static json_t *new_moment(const json_t *file)
 {
 	char at[AT_BYTES + 1] = "";
 
-	strncat(at, json_string_value(json_object_get(file, "at")), AT_BYTES - 1);
+	strncat(at, member_text(file, "at", NULL), AT_BYTES - 1);
 	strcat(at, *at ? "Z" : "");
 	return must(json_pack("{s:s, s:O, s:[]}", "at", at, "seconds",
 			      json_object_get(file, "seconds"), "files"));
@@ -233,14 +233,13 @@ static int moment_show(struct replay_play *p, const struct command *command, con
 	int code = CLI_NOTHING;
 
 	json_array_foreach((json_t *)(uintptr_t)files, i, file)
-		paths[i] = json_string_value(json_object_get(file, "path"));
+		paths[i] = member_text(file, "path", NULL);
 	offline = offline_open(paths, n, NULL, NULL);
 	if (offline) {
 		client_set_source(p->cli->client, offline_answer, offline);
 		if (p->cli->header)
 			printf("%s %s, %zu node%s\n", p->cli->style.ascii ? "--" : "──",
-			       json_string_value(json_object_get(moment, "at")), n,
-			       n == 1 ? "" : "s");
+			       member_text(moment, "at", NULL), n, n == 1 ? "" : "s");
 		code = command->run(p->cli);
 		fflush(stdout);
 	}

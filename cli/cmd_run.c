@@ -82,8 +82,8 @@ static void run_follow(const json_t *config)
 
 	json_each(row, json_object_get(config, "settings"))
 		for (size_t k = 0; k < ARRAY_LEN(places); k++)
-			if (!strcmp(member_text(row, "name", ""), places[k].setting) &&
-			    strcmp(member_text(row, "value", ""), places[k].usual))
+			if (member_is(row, "name", places[k].setting) &&
+			    !member_is(row, "value", places[k].usual))
 				variable_offer(places[k].variable, member_text(row, "value", ""));
 }
 
@@ -150,8 +150,7 @@ static int run_choose_places(struct job_run *run, const struct cli *cli)
 
 static bool process_is_of(const struct job_run *run, const json_t *process)
 {
-	return run->owns ||
-	       !strcmp(member_text(json_object_get(process, "job"), "id", ""), run->job);
+	return run->owns || member_is(json_object_get(process, "job"), "id", run->job);
 }
 
 /* The job's processes: how many there were, how many live; *all: the answer, the caller's. */
@@ -167,7 +166,7 @@ static size_t processes_count(const struct job_run *run, const struct cli *cli, 
 		bool ours = process_is_of(run, process);
 
 		n += ours;
-		*live += ours && !strcmp(member_text(process, "state", ""), "live");
+		*live += ours && member_is(process, "state", "live");
 	}
 	return n;
 }

@@ -100,7 +100,7 @@ int target_change(struct cli *cli, const char *path, json_t *body,
 
 void target_text(char *buf, size_t size, const json_t *answer)
 {
-	const char *target = json_string_value(json_object_get(answer, "target")) ?: "-";
+	const char *target = member_text(answer, "target", "-");
 	const char *name = json_string_value(report_get(answer, "job|comm_id"));
 	const json_t *pid = json_object_get(answer, "pid");
 

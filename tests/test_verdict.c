@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that say what is wrong, as text on the screen. */
+#include "cli/base/member.h"
 #include "cli/common/prose.h"
 #include "cli/view/findings.h"
 #include "tests/fixture_view.h"
@@ -176,8 +177,8 @@ START_TEST(the_table_has_the_worst_first_and_last_what_is_over)
 	json_t *shaped = findings_reshape(rows, 1);
 
 	for (size_t i = 0; i < FX_COUNT(order); i++)
-		ck_assert(finding_is(json_array_get(shaped, i), "kind", order[i]));
-	ck_assert(finding_is(json_array_get(shaped, 3), "now", "suspected"));
+		ck_assert(member_is(json_array_get(shaped, i), "kind", order[i]));
+	ck_assert(member_is(json_array_get(shaped, 3), "now", "suspected"));
 	ck_assert_int_eq(findings_count(rows, "critical"), 1);
 	json_decref(shaped);
 	json_decref(rows);

@@ -9,10 +9,12 @@
 
 #include <jansson.h>
 
-#include "util/unknown.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/unknown.h"
 
 /* A loop over the items of an array, with break and continue; over none where it is no array. */
 #define json_each(item, array)								\
@@ -24,6 +26,18 @@
 static inline const char *member_text(const json_t *object, const char *key, const char *none)
 {
 	return json_string_value(json_object_get(object, key)) ?: none;
+}
+
+static inline bool member_is(const json_t *object, const char *key, const char *text)
+{
+	const char *has = member_text(object, key, NULL);
+
+	return has && !strcmp(has, text);
+}
+
+static inline bool member_true(const json_t *object, const char *key)
+{
+	return json_is_true(json_object_get(object, key));
 }
 
 /* A whole number from 0. */

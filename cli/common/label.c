@@ -31,7 +31,7 @@ static const char *label_suffix(const char *id)
 
 void label_learn(json_t *names, const json_t *row)
 {
-	const char *label = json_string_value(json_object_get(row, "comm_label"));
+	const char *label = member_text(row, "comm_label", NULL);
 	const char *name = label_name(row), *id = label_id(row);
 	json_t *ids;
 
@@ -116,7 +116,7 @@ static void jobs_put(json_t *jobs, const char *key, json_t *job)
 
 void label_learn_job(json_t *jobs, const json_t *row, json_t *job)
 {
-	const char *host = json_string_value(json_object_get(row, "host"));
+	const char *host = member_text(row, "host", NULL);
 	char key[PROCESS];
 
 	if (label_id(row) && json_is_string(job))
@@ -140,7 +140,7 @@ void label_put_jobs(json_t *rows, const json_t *jobs)
 	char key[PROCESS];
 
 	json_each(row, rows) {
-		const char *host = json_string_value(json_object_get(row, "host"));
+		const char *host = member_text(row, "host", NULL);
 		json_t *job = json_object_get(jobs, label_id(row));
 
 		if (!job)

@@ -126,7 +126,7 @@ int members_get(const struct cli *cli, json_t **members)
 
 static bool contains(const json_t *member, const char *key, const char *part)
 {
-	const char *text = json_string_value(json_object_get(member, key));
+	const char *text = member_text(member, key, NULL);
 
 	return text && strcasestr(text, part);
 }

@@ -16,14 +16,14 @@ static const struct column columns[] = {
 /* The place where somebody would have to look to change it. */
 static json_t *setting_from(const json_t *row, const char *file)
 {
-	const char *source = json_string_value(json_object_get(row, "source")) ?: "-";
-	const char *name = json_string_value(json_object_get(row, "name")) ?: "-";
+	const char *source = member_text(row, "source", "-");
+	const char *name = member_text(row, "name", "-");
 	const json_t *line = json_object_get(row, "line");
 
 	if (json_is_integer(line) && file)
 		return json_sprintf("%s:%lld", file, (long long)json_integer_value(line));
 	if (!strcmp(source, "environment"))
-		return json_string(json_string_value(json_object_get(row, "variable")) ?: source);
+		return json_string(member_text(row, "variable", NULL) ?: source);
 	return !strcmp(source, "option") ? json_sprintf("--%s", name) : json_string(source);
 }
 
@@ -33,15 +33,15 @@ static const char *setting_change(const json_t *row)
 	const char *source = member_text(row, "source", "");
 	bool by_file = !strcmp(source, "file") || !strcmp(source, "default");
 
-	if (json_is_true(json_object_get(row, "pending")))
+	if (member_true(row, "pending"))
 		return "waits for a restart";
-	return by_file && json_is_true(json_object_get(row, "reloads")) ? "reload" : "restart";
+	return by_file && member_true(row, "reloads") ? "reload" : "restart";
 }
 
 /* Was the file written after the daemon read it?  Not known: null. */
 static json_t *config_is_newer(const json_t *root)
 {
-	const char *file = json_string_value(json_object_get(root, "file"));
+	const char *file = member_text(root, "file", NULL);
 	const json_t *read = json_object_get(root, "read_mono_ns");
 	struct stat st;
 	int64_t read_ns;
@@ -61,7 +61,7 @@ static int daemon_fetch(struct cli *cli, void *arg, json_t **root)
 	(void)arg;
 	if (r)
 		return r;
-	file = json_string_value(json_object_get(*root, "file"));
+	file = member_text(*root, "file", NULL);
 	json_each(row, json_object_get(*root, "settings")) {
 		json_object_set_new(row, "from", setting_from(row, file));
 		json_object_set_new(row, "change", json_string(setting_change(row)));
@@ -73,23 +73,23 @@ static int daemon_fetch(struct cli *cli, void *arg, json_t **root)
 /* The worst first: each hides that the next may be true. */
 static bool daemon_note(const json_t *answer, char *text, size_t size)
 {
-	const char *why = json_string_value(json_object_get(answer, "refused_why"));
-	const char *file = json_string_value(json_object_get(answer, "file")) ?: "-";
+	const char *why = member_text(answer, "refused_why", NULL);
+	const char *file = member_text(answer, "file", "-");
 	size_t pending = 0;
 
 	json_each(row, json_object_get(answer, "settings"))
-		pending += json_is_true(json_object_get(row, "pending"));
+		pending += member_true(row, "pending");
 	if (why)
 		snprintf(text, size, "a newer configuration was refused, and the one before is in "
 			 "force: %s; correct it, then: systemctl reload ncclinspd", why);
-	else if (json_is_true(json_object_get(answer, "file_newer")))
+	else if (member_true(answer, "file_newer"))
 		snprintf(text, size, "%s was changed after the daemon read it; to read it again: "
 			 "ncclinspd --check-config && systemctl reload ncclinspd", file);
 	else if (pending)
 		snprintf(text, size, "%zu setting%s changed in %s and need%s a restart: systemctl "
 			 "restart ncclinspd", pending, pending == 1 ? " was" : "s were", file,
 			 pending == 1 ? "s" : "");
-	return why || json_is_true(json_object_get(answer, "file_newer")) || pending;
+	return why || member_true(answer, "file_newer") || pending;
 }
 
 static bool process_note(const json_t *answer, char *text, size_t size)

@@ -54,7 +54,7 @@ static int checks_fetch(struct cli *cli, void *arg, json_t **root)
 static enum doctor_state check_state(const json_t *row)
 {
 	for (int i = 0; i < DOCTOR_FAILED; i++)
-		if (!strcmp(member_text(row, "state", ""), states[i]))
+		if (member_is(row, "state", states[i]))
 			return (enum doctor_state)i;
 	return DOCTOR_FAILED;
 }
@@ -123,7 +123,7 @@ static int checks_code(const struct listing *listing, const json_t *answer, cons
 	(void)answer;
 	if (!worst)
 		return CLI_DONE;
-	return !strcmp(member_text(worst, "check", ""), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
+	return member_is(worst, "check", "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
 }
 
 int cmd_doctor(struct cli *cli)

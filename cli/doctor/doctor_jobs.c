@@ -202,7 +202,7 @@ static bool pids_have(const json_t *pids, const json_t *pid)
  */
 static bool row_is_of_job(const json_t *row, const json_t *job)
 {
-	const char *segment = json_string_value(json_object_get(row, "segment"));
+	const char *segment = member_text(row, "segment", NULL);
 	json_int_t began = json_integer_value(json_object_get(job, "start"));
 	const json_t *pids = json_object_get(job, "pids");
 	long long number, start;
@@ -290,24 +290,23 @@ static const struct {
 
 static int job_judge(const json_t *job, const json_t *answer)
 {
-	const char *plugin = json_string_value(json_object_get(job, "plugin"));
+	const char *plugin = member_text(job, "plugin", NULL);
 	const json_t *row = job_row(job, json_object_get(answer, "processes"));
 
-	if (json_is_true(json_object_get(job, "loaded"))) {
+	if (member_true(job, "loaded")) {
 		if (row && json_is_false(json_object_get(row, "steerable")))
 			return OLD;
 		if (row)
-			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
+			return member_true(job, "foreign_control") ? DEAF : WELL;
 		if (job_row(job, json_object_get(answer, "foreign")))
 			return FOREIGN;
-		if (json_is_true(json_object_get(job, "other_dir")))
-			return json_is_true(json_object_get(job, "own_mounts")) ? UNSEEN_INSIDE
-										: UNSEEN_ELSEWHERE;
-		return json_is_true(json_object_get(job, "foreign_shm")) ? UNSEEN_FOREIGN : UNSEEN;
+		if (member_true(job, "other_dir"))
+			return member_true(job, "own_mounts") ? UNSEEN_INSIDE : UNSEEN_ELSEWHERE;
+		return member_true(job, "foreign_shm") ? UNSEEN_FOREIGN : UNSEEN;
 	}
 	if (!plugin || !*plugin)
 		return NOT_SET;
-	if (json_is_true(json_object_get(job, "lacks_library")))
+	if (member_true(job, "lacks_library"))
 		return NO_FILE;
 	return strstr(plugin, "insp") ? NOT_LOADED : SWITCHED_OFF;
 }
@@ -363,10 +362,9 @@ static void group_say(struct doctor *doctor, const json_t *rows, size_t first)
 	group_put(rows, first, others, sizeof(others));
 	doctor_say(doctor, "jobs",
 		   (enum doctor_state)json_integer_value(json_object_get(row, "state")),
-		   json_string_value(json_object_get(row, "next")), "process %lld (%s) %s%s",
+		   member_text(row, "next", NULL), "process %lld (%s) %s%s",
 		   (long long)json_integer_value(json_object_get(row, "pid")),
-		   json_string_value(json_object_get(row, "command")), json_string_value(text),
-		   others);
+		   member_text(row, "command", NULL), json_string_value(text), others);
 }
 
 static json_t *jobs_judge(struct doctor *doctor, const json_t *jobs)
@@ -412,7 +410,7 @@ static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const jso
 	size_t i;
 
 	json_each(row, rows)
-		unseen += !json_is_true(json_object_get(row, "watched"));
+		unseen += !member_true(row, "watched");
 	if (!all)
 		doctor_say_none(doctor);
 	else if (all > unseen)
@@ -437,14 +435,14 @@ static void doctor_say_kernels(struct doctor *doctor)
 		return;
 	json_each(process, json_object_get(answer, "processes")) {
 		kernels = json_string_value(report_get(process, "steering.kernels"));
-		if (strcmp(member_text(process, "state", ""), "live"))
+		if (!member_is(process, "state", "live"))
 			continue;
 		live++;
 		if (!kernels || strcmp(kernels, "never"))
 			continue;
 		never++;
 		if (!reason)
-			reason = json_string_value(json_object_get(process, "level_reason"));
+			reason = member_text(process, "level_reason", NULL);
 	}
 	if (never)
 		doctor_say(doctor, "kernels", DOCTOR_OK,

@@ -297,8 +297,8 @@ void doctor_exporters(struct doctor *doctor)
 /* A source that is missing matters where the node has what it tells of. */
 static void say_source(struct doctor *doctor, const json_t *source)
 {
-	bool wanted = !strcmp(member_text(source, "source", ""), "gpu") && !access(PROC_GPUS, F_OK);
-	bool absent = !strcmp(member_text(source, "state", ""), "absent");
+	bool wanted = member_is(source, "source", "gpu") && !access(PROC_GPUS, F_OK);
+	bool absent = member_is(source, "state", "absent");
 	const char *state = member_text(source, "state", "-");
 	const char *why = member_text(source, "why", "");
 

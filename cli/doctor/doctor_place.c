@@ -35,7 +35,7 @@ static int process_place(const json_t *process, const json_t *ranks, long long p
 	int far = -1;
 
 	json_each(rank, ranks)
-		if (far < 1 && !strcmp(member_text(rank, "state", ""), "live") &&
+		if (far < 1 && member_is(rank, "state", "live") &&
 		    json_equal(json_object_get(rank, "pid"), json_object_get(process, "pid"))) {
 			int one = rank_place(rank, pid, proc, sys, place);
 
@@ -54,8 +54,8 @@ void doctor_judge_places(struct doctor *doctor, const json_t *jobs, const json_t
 	long long worst = 0;
 
 	json_each(process, processes) {
-		long long pid = strcmp(member_text(process, "state", ""), "live") ? 0 :
-				doctor_own_pid(jobs, process);
+		long long pid = member_is(process, "state", "live") ?
+				doctor_own_pid(jobs, process) : 0;
 		int far = pid ? process_place(process, ranks, pid, proc, sys, &place) : -1;
 
 		known += far >= 0;

@@ -133,9 +133,9 @@ static void comm_number_key(char *key, size_t size, const json_t *op)
 {
 	snprintf(key, size, "%lld/%.24s/%lld/%.24s",
 		 (long long)json_integer_value(json_object_get(op, "pid")),
-		 json_string_value(json_object_get(op, "comm_id")) ?: "-",
+		 member_text(op, "comm_id", "-"),
 		 (long long)json_integer_value(json_object_get(op, "rank")),
-		 json_string_value(json_object_get(op, "func")) ?: "-");
+		 member_text(op, "func", "-"));
 }
 
 static void export_put_record(struct export *e, const json_t *op, const json_t *record)
@@ -217,8 +217,7 @@ static int export_read_status(struct export *e, json_int_t *lost)
 	if (r)
 		return r;
 	*lost = json_integer_value(report_get(status, "ingest.lost"));
-	snprintf(e->host, sizeof(e->host), "%s",
-		 json_string_value(json_object_get(status, "host")) ?: "unknown");
+	snprintf(e->host, sizeof(e->host), "%s", member_text(status, "host", "unknown"));
 	json_decref(status);
 	return 0;
 }

@@ -110,7 +110,7 @@ enum inspector_outcome inspector_record(const json_t *op, const struct inspector
 {
 	bool p2p = op_is_p2p(op);
 
-	if (json_is_true(json_object_get(op, "derived")))
+	if (member_true(op, "derived"))
 		return INSPECTOR_DERIVED;
 	if (!json_is_integer(json_object_get(op, "exec_ns")) || !op_source(op))
 		return INSPECTOR_UNTIMED;

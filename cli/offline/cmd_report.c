@@ -70,8 +70,7 @@ static int report_code(const struct listing *listing, const json_t *answer, cons
 	(void)listing;
 	(void)answer;
 	json_array_foreach((json_t *)rows, i, row)
-		if (strcmp(member_text(row, "severity", ""), "info") &&
-		    strcmp(member_text(row, "grade", ""), "suspected"))
+		if (!member_is(row, "severity", "info") && !member_is(row, "grade", "suspected"))
 			return CLI_FINDING;
 	return CLI_DONE;
 }

@@ -28,8 +28,7 @@ static const json_t *finding_processes(const json_t *finding)
 
 bool deaths_are_of(const json_t *finding)
 {
-	return !strcmp(member_text(finding, "kind", ""), "died") &&
-	       json_is_true(json_object_get(finding, "active")) &&
+	return member_is(finding, "kind", "died") && member_true(finding, "active") &&
 	       json_array_size(finding_processes(finding));
 }
 
@@ -81,11 +80,11 @@ static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			.oom_kills = member_number(process, "oom_kills", UNKNOWN_U64),
 			.memory_cgroup = member_text(process, "memory_cgroup", NULL),
 			.memory_above =
-				json_is_true(json_object_get(process, "memory_cgroup_above")),
+				member_true(process, "memory_cgroup_above"),
 			.memory_kills = member_number(process, "memory_cgroup_kills", 0),
 			.memory_limit_bytes = member_number(process, "memory_limit_bytes",
 							    UNKNOWN_U64),
-			.for_memory = json_is_true(json_object_get(process, "killed_for_memory")),
+			.for_memory = member_true(process, "killed_for_memory"),
 			.cgroup = member_text(process, "killed_cgroup", NULL),
 		} };
 		death_read_sender(&row->death, process);

@@ -172,8 +172,7 @@ static void add_suspicion(struct hangs *h, const json_t *finding)
 	const char *comm_id = member_text(finding, "comm_id", NULL);
 
 	if (comm_id && is_one_of(kind, "stall", "desync") &&
-	    json_is_true(json_object_get(finding, "active")) &&
-	    !strcmp(member_text(finding, "grade", ""), "suspected"))
+	    member_true(finding, "active") && member_is(finding, "grade", "suspected"))
 		json_object_set_new(h->suspects, comm_id, json_true());
 }
 

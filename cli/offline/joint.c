@@ -38,13 +38,6 @@ struct told {
 	json_t *hung;	/* set of comm_id: an operation of it hangs, and has its rows */
 };
 
-static bool row_has(const json_t *row, const char *key, const char *text)
-{
-	const char *has = member_text(row, key, NULL);
-
-	return has && !strcmp(has, text);
-}
-
 /* ---- communicators ------------------------------------------------------------------- */
 
 #define ID 24	/* bytes of an id as text */
@@ -151,7 +144,7 @@ static json_t *make_row(const char *kind, const char *severity, const char *verd
 /* The surer stand first, and of these who costs most. */
 static void row_set_grade(json_t *row, bool found, double share)
 {
-	double weight = row_has(row, "severity", "critical") ? CRITICAL : WARNING;
+	double weight = member_is(row, "severity", "critical") ? CRITICAL : WARNING;
 
 	json_object_set_new(row, "grade", json_string(found ? "found" : "suspected"));
 	json_object_set_new(row, "weight", json_real((found ? weight : SUSPECTED) +
@@ -202,7 +195,7 @@ static const json_t *told_own_finding(const struct told *t, const struct shots_r
 				      const char *kind)
 {
 	json_each(f, rank ? rank->node->findings : NULL)
-		if (row_has(f, "kind", kind) && json_is_true(json_object_get(f, "active")) &&
+		if (member_is(f, "kind", kind) && member_true(f, "active") &&
 		    told_finding_has(t, f, rank))
 			return f;
 	return NULL;
@@ -225,7 +218,7 @@ static bool late_has_lasted(const struct told *t, const struct offline_straggler
 {
 	char id[ID];
 
-	return late_span(l) >= 3 * WINDOW_NS || (own && row_has(own, "grade", "found")) ||
+	return late_span(l) >= 3 * WINDOW_NS || (own && member_is(own, "grade", "found")) ||
 	       json_object_get(t->elsewhere, id_text(l->comm->id, id));
 }
 
@@ -301,7 +294,7 @@ static json_t *late_own_row(const struct shots_comm *comm, const struct shots_ra
 	json_object_set(row, "func", json_object_get(evidence, "func"));
 	json_object_set(row, "wait_ns", json_object_get(evidence, "blame_ns"));
 	json_object_set_new(row, "age_ns", finding_file_age(f, rank->node));
-	row_set_grade(row, row_has(f, "grade", "found"),
+	row_set_grade(row, member_is(f, "grade", "found"),
 		      late_share_of_wall(member_number(evidence, "blame_ns", 0),
 					 member_number(evidence, "window_ns", 0)));
 	return row;
@@ -365,9 +358,9 @@ static bool told_has_absent(const struct told *t, const struct hang_case *c,
 	if (c->verdict.verdict != VERDICT_NOT_JOINED)
 		return false;
 	json_each(row, t->rows)
-		if (row_has(row, "verdict", words_verdict(VERDICT_NOT_JOINED)->name) &&
+		if (member_is(row, "verdict", words_verdict(VERDICT_NOT_JOINED)->name) &&
 		    json_integer_value(json_object_get(row, "pid")) == rank->row->pid &&
-		    row_has(row, "host", rank_host(rank)))
+		    member_is(row, "host", rank_host(rank)))
 			return true;
 	return false;
 }
@@ -420,7 +413,7 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 static bool told_has_dead(const struct told *t, const struct death *d)
 {
 	json_each(row, t->rows)
-		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->who.host) &&
+		if (member_is(row, "verdict", "RANK_DEAD") && member_is(row, "host", d->who.host) &&
 		    json_integer_value(json_object_get(row, "pid")) == d->who.pid)
 			return true;
 	return false;
@@ -458,7 +451,7 @@ static double told_starved(const struct told *t, const struct shots_rank *rank)
 {
 	const json_t *f = told_own_finding(t, rank, "proxy_starved");
 
-	return f && row_has(f, "grade", "found") ?
+	return f && member_is(f, "grade", "found") ?
 	       json_number_value(report_get(f, "evidence.share")) : 0;
 }
 
@@ -582,7 +575,7 @@ static bool told_has_slow_peer(const struct told *t, const json_t *f)
 	json_each(row, t->slow) {
 		const json_t *rank = json_object_get(row, "rank");
 
-		if (!row_has(row, "comm_id", member_text(f, "comm_id", "")) ||
+		if (!member_is(row, "comm_id", member_text(f, "comm_id", "")) ||
 		    (!json_equal(rank, from) && !json_equal(rank, to) &&
 		     !json_equal(json_object_get(row, "peer"), from)))
 			continue;
@@ -594,7 +587,7 @@ static bool told_has_slow_peer(const struct told *t, const json_t *f)
 
 static bool kind_is_of_hang(const json_t *row)
 {
-	return row_has(row, "kind", "stall") || row_has(row, "kind", "desync");
+	return member_is(row, "kind", "stall") || member_is(row, "kind", "desync");
 }
 
 /*
@@ -603,10 +596,10 @@ static bool kind_is_of_hang(const json_t *row)
  */
 static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 {
-	if (!json_is_true(json_object_get(f, "active")) || row_has(f, "severity", "info") ||
-	    row_has(f, "kind", "straggler") || deaths_are_of(f))
+	if (!member_true(f, "active") || member_is(f, "severity", "info") ||
+	    member_is(f, "kind", "straggler") || deaths_are_of(f))
 		return false;
-	if (row_has(f, "kind", "slow_peer"))
+	if (member_is(f, "kind", "slow_peer"))
 		return !told_has_slow_peer(t, f);
 	if (!kind_is_of_hang(f))
 		return true;
@@ -627,7 +620,7 @@ static json_t *told_same(const struct told *t, const char *host, const json_t *f
 			if (!json_equal(json_object_get(other, same[k]),
 					json_object_get(f, same[k])))
 				break;
-		if (k == sizeof(same) / sizeof(same[0]) && other && !row_has(row, "host", host))
+		if (k == sizeof(same) / sizeof(same[0]) && other && !member_is(row, "host", host))
 			return row;
 	}
 	return NULL;
@@ -688,8 +681,8 @@ static void told_finding(struct told *t, const struct shots_node *node, const js
 	json_object_set(row, "finding", (json_t *)(uintptr_t)f);
 	json_object_set_new(row, "host", json_string(host));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
-	row_set_grade(row, !row_has(f, "grade", "suspected"), 0);
-	if (row_has(f, "kind", "stall") || row_has(f, "kind", "desync"))
+	row_set_grade(row, !member_is(f, "grade", "suspected"), 0);
+	if (member_is(f, "kind", "stall") || member_is(f, "kind", "desync"))
 		json_object_set_new(t->hung, member_text(f, "comm_id", ""), json_true());
 }
 
@@ -706,8 +699,8 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 	json_auto_t *row = NULL;
 
 	(void)node;
-	if (!row_has(f, "kind", "straggler") || !json_is_true(json_object_get(f, "active")) ||
-	    !row_has(evidence, "func", LATE_STAGES) || !rank)
+	if (!member_is(f, "kind", "straggler") || !member_true(f, "active") ||
+	    !member_is(evidence, "func", LATE_STAGES) || !rank)
 		return;
 	row = late_own_row(comm, rank, f);
 	keep_worst(t, rank, row);
@@ -716,8 +709,8 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 static void told_take_elsewhere(struct told *t, const struct shots_node *node, const json_t *f)
 {
 	(void)node;
-	if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
-	    json_is_true(json_object_get(f, "active")))
+	if (member_is(f, "verdict", "ELSEWHERE") && member_is(f, "grade", "found") &&
+	    member_true(f, "active"))
 		json_object_set_new(t->elsewhere, member_text(f, "comm_id", ""), json_true());
 }
 
@@ -737,8 +730,8 @@ static void told_each_finding(struct told *t, told_finding_fn *take)
 static json_t *told_row_of(const struct told *t, const json_t *f)
 {
 	json_each(row, t->rows)
-		if (row_has(row, "comm_id", member_text(f, "comm_id", "")) &&
-		    (row_has(row, "kind", member_text(f, "kind", "")) ||
+		if (member_is(row, "comm_id", member_text(f, "comm_id", "")) &&
+		    (member_is(row, "kind", member_text(f, "kind", "")) ||
 		     (kind_is_of_hang(row) && kind_is_of_hang(f))))
 			return row;
 	return NULL;
@@ -782,7 +775,7 @@ static void told_flight(struct told *t, size_t first)
 	size_t i;
 
 	comm = shots_comm(t->shots, member_hex(row, "comm_id"), member_i32(row, "nranks"));
-	if (!comm || (!kind_is_of_hang(row) && !row_has(row, "kind", "died")))
+	if (!comm || (!kind_is_of_hang(row) && !member_is(row, "kind", "died")))
 		return;
 	json_array_foreach(t->rows, i, other) {
 		int32_t rank = member_i32(other, "rank");

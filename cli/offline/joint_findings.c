@@ -118,8 +118,8 @@ static bool finding_is_beside(const json_t *f)
 {
 	const char *kind = member_text(f, "kind", "");
 
-	return !json_is_true(json_object_get(f, "active")) ||
-	       (!strcmp(member_text(f, "severity", ""), "info") && strcmp(kind, "straggler") &&
+	return !member_true(f, "active") ||
+	       (member_is(f, "severity", "info") && strcmp(kind, "straggler") &&
 		strcmp(kind, "stall") && strcmp(kind, "desync"));
 }
 
@@ -129,7 +129,7 @@ static void findings_add_beside(json_t *findings, const struct shots_node *node)
 
 	json_each(f, node->findings) {
 		if (!finding_is_beside(f) ||
-		    (json_is_true(json_object_get(f, "active")) && findings_have(findings, f)))
+		    (member_true(f, "active") && findings_have(findings, f)))
 			continue;
 		copy = finding_moved(node, f);
 		json_object_set_new(copy, "host", json_string(node->host));
@@ -158,8 +158,7 @@ json_t *joint_findings(struct joint *joint)
 
 static bool finding_is_about(const json_t *f, const json_t *rank)
 {
-	if (!json_is_true(json_object_get(f, "active")) ||
-	    !strcmp(member_text(f, "severity", ""), "info") ||
+	if (!member_true(f, "active") || member_is(f, "severity", "info") ||
 	    !json_equal(json_object_get(f, "comm_id"), json_object_get(rank, "comm_id")))
 		return false;
 	json_each(number, json_object_get(f, "ranks"))
@@ -175,7 +174,7 @@ static const json_t *rank_finding(const json_t *rank, const json_t *findings)
 
 	json_each(f, findings)
 		if (finding_is_about(f, rank) &&
-		    (!worst || !strcmp(member_text(f, "severity", ""), "critical")))
+		    (!worst || member_is(f, "severity", "critical")))
 			worst = f;
 	return worst;
 }
@@ -189,10 +188,10 @@ static double rank_badness(const json_t *rank, const json_t *f)
 	part = badness - whole;
 	if (whole == 5)
 		return badness;
-	whole = json_is_true(json_object_get(rank, "late"));
+	whole = member_true(rank, "late");
 	if (f)
-		whole = strcmp(member_text(f, "severity", ""), "critical") ? 2 : 4;
-	if (whole < 3 && json_is_true(json_object_get(rank, "stalled")))
+		whole = member_is(f, "severity", "critical") ? 4 : 2;
+	if (whole < 3 && member_true(rank, "stalled"))
 		whole = 3;
 	return whole + part;
 }

@@ -55,7 +55,7 @@ static bool target_has(const char *target, const char *parameter)
 /* Is a row of the window that the target names?  It names all the time where it names none. */
 static bool target_has_window(const char *target, const json_t *row)
 {
-	const char *window = json_string_value(json_object_get(row, "window"));
+	const char *window = member_text(row, "window", NULL);
 	char parameter[32];
 
 	if (!window)
@@ -77,7 +77,7 @@ static bool target_has_age(const char *target, const json_t *row)
 
 static bool target_wants(const struct source *source, const char *target, const json_t *row)
 {
-	if (target_has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
+	if (target_has(target, "active=true") && !member_true(row, "active"))
 		return false;
 	return (!source->by_window || target_has_window(target, row)) &&
 	       target_has_age(target, row);
@@ -236,7 +236,7 @@ static json_t *ranks_count(const json_t *ranks, const char *key)
 	const char *text;
 
 	json_each(rank, ranks) {
-		text = json_string_value(json_object_get(rank, key));
+		text = member_text(rank, key, NULL);
 		if (text)
 			json_object_set_new(seen, text, json_true());
 	}

@@ -228,8 +228,8 @@ static void run_add_link(struct run *run, const char *host, const json_t *row)
 			       .peer = member_i32(row, "peer") };
 	int32_t channel = member_i32(row, "channel");
 
-	if (v.rank < 0 || v.peer < 0 || strcmp(member_text(row, "direction", ""), "send") ||
-	    strcmp(member_text(row, "window", ""), "all"))
+	if (v.rank < 0 || v.peer < 0 || !member_is(row, "direction", "send") ||
+	    !member_is(row, "window", "all"))
 		return;
 	v.role = run_role(run, text_kept(run, member_text(row, "comm_name", NULL)),
 			  member_i32(row, "nranks"));

@@ -35,11 +35,11 @@ static double cell_gbs(const struct link_cell *cell)
 
 static bool link_is_of(const json_t *row, const char *comm_id)
 {
-	return !strcmp(member_text(row, "direction", ""), "send") &&
+	return member_is(row, "direction", "send") &&
 	       json_is_integer(json_object_get(row, "rank")) &&
 	       json_is_integer(json_object_get(row, "peer")) &&
 	       json_number_value(json_object_get(row, "busy_ns")) > 0 &&
-	       !strcmp(member_text(row, "comm_id", ""), comm_id);
+	       member_is(row, "comm_id", comm_id);
 }
 
 static int numbers_order(const void *left, const void *right)

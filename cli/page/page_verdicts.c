@@ -27,7 +27,7 @@ static size_t verdict_standing(const json_t *row)
 
 	if (!strcmp(severity, "info"))
 		return 3;
-	if (!strcmp(member_text(row, "grade", ""), "suspected"))
+	if (member_is(row, "grade", "suspected"))
 		return 2;
 	return strcmp(severity, "critical") != 0;
 }

@@ -7,29 +7,23 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 /* The request ends by itself soon after the user has turned away, or has gone. */
 #define FOR_S	 30
 #define RENEW_NS UINT64_C(20000000000)
 
-static bool process_is_at(const json_t *process, const char *key, const char *value)
-{
-	const char *has = json_string_value(report_get(process, key));
-
-	return has && !strcmp(has, value);
-}
-
 /* A process that times nothing, or everything, has nothing to be asked for. */
 static bool process_can_be_timed(const json_t *process)
 {
-	return process && process_is_at(process, "state", "live") &&
-		process_is_at(process, "sampling", "budget");
+	return process && member_is(process, "state", "live") &&
+		member_is(process, "sampling", "budget");
 }
 
 bool focus_look(struct focus *focus, json_int_t pid, const json_t *process)
 {
-	if (pid != focus->pid || !process || !process_is_at(process, "state", "live"))
+	if (pid != focus->pid || !process || !member_is(process, "state", "live"))
 		focus->timed = false;
 	focus->pid = pid;
 	if (!pid || focus->timed || focus->said == FOCUS_NO || !process_can_be_timed(process))

@@ -89,7 +89,7 @@ static bool process_is_wanted(const struct cli *cli, const json_t *process, cons
 	const json_t *pid = json_object_get(process, "pid");
 	const char *job = json_string_value(report_get(process, "job.id"));
 
-	if (strcmp(member_text(process, "state", ""), "live"))
+	if (!member_is(process, "state", "live"))
 		return false;
 	return (!cli->pids || pid_is_listed(cli->pids, json_integer_value(pid))) &&
 	       (!cli->job || (job && !strcmp(job, cli->job))) &&

@@ -37,7 +37,7 @@ static void trace_describe(struct trace *t, const json_t *line)
 
 void trace_take_line(struct trace *t, const json_t *line)
 {
-	const char *kind = json_string_value(json_object_get(line, "kind"));
+	const char *kind = member_text(line, "kind", NULL);
 
 	if (!kind)
 		t->malformed++;

@@ -122,7 +122,7 @@ void trace_operation(struct trace *t, const json_t *row)
 	    (t->until_ns && member_number(row, "enqueued_mono_ns", 0) > t->until_ns))
 		return;
 	t->operations++;
-	if (!t->live && !json_is_true(json_object_get(row, "derived")))
+	if (!t->live && !member_true(row, "derived"))
 		row_draw_posting(t, row, m);
 	if (!row_when(t, row, m, &start_ns, &stop_ns))
 		return;
@@ -130,7 +130,7 @@ void trace_operation(struct trace *t, const json_t *row)
 	at = trace_rows_place(t->rows, member_operations(t, m), start_ns, stop_ns);
 	trace_copy(trace_slice(&t->w, at, name, "operation", start_ns, stop_ns), row, keys);
 	trace_slice_end(&t->w);
-	if (!json_is_true(json_object_get(row, "derived")))
+	if (!member_true(row, "derived"))
 		trace_heads_child(t->heads, m->source, token, at, start_ns, stop_ns);
 	trace_joints_add(t, row, at, start_ns, stop_ns);
 }
@@ -172,7 +172,7 @@ static uint32_t row_link(struct trace *t, const struct trace_member *m, const js
 	const struct trace_link link = {
 		.channel = (int32_t)member_number(row, "channel", UINT64_MAX),
 		.peer = (int32_t)member_number(row, "peer", UINT64_MAX),
-		.send = !strcmp(member_text(row, "direction", ""), "send"),
+		.send = member_is(row, "direction", "send"),
 	};
 
 	return trace_link(t, m->pid, m->index, m->comm, link);
@@ -238,7 +238,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	json_member_bool(j, "ended", false);
 	trace_copy(j, row, keys);
 	trace_slice_end(&t->w);
-	if (!strcmp(member_text(row, "event_type", ""), "ProxyOp"))
+	if (member_is(row, "event_type", "ProxyOp"))
 		trace_records_open_proxy(t, m->source, member_hex(row, "token"), at);
 }
 
@@ -262,7 +262,7 @@ void trace_finding(struct trace *t, const json_t *row)
 	if (json_is_integer(first))
 		pid = trace_who_of_rank(t->who, row, json_integer_value(first));
 	snprintf(name, sizeof(name), "%s%s%s%s",
-		 strcmp(member_text(row, "grade", ""), "suspected") ? "" : "suspected: ", kind,
+		 member_is(row, "grade", "suspected") ? "suspected: " : "", kind,
 		 *member_text(row, "verdict", "") ? " " : "", member_text(row, "verdict", ""));
 	trace_copy(trace_instant(&t->w, pid, name, "finding", since_ns), row, keys);
 	trace_instant_end(&t->w);

@@ -176,8 +176,8 @@ static const char *comm_name_of(const json_t *row)
 	return *name ? name : member_text(row, "name", "");
 }
 
-static bool member_is(const struct known_member *m, uint32_t source, const char *id,
-		      const char *name, int64_t rank)
+static bool known_is(const struct known_member *m, uint32_t source, const char *id,
+		     const char *name, int64_t rank)
 {
 	return m->public.source == source && m->public.rank == rank && !strcmp(m->id, id) &&
 	       (*id || !strcmp(m->public.comm, name));
@@ -192,7 +192,7 @@ static const struct known_member *who_find_member(struct trace_who *who, uint32_
 	for (uint32_t i = 0; i < who->nmembers; i++) {
 		uint32_t at = (who->last + i) % who->nmembers;
 
-		if (!member_is(who->member[at], source, id, name, rank))
+		if (!known_is(who->member[at], source, id, name, rank))
 			continue;
 		who->last = at;
 		return who->member[at];

@@ -10,18 +10,11 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-bool finding_is(const json_t *row, const char *key, const char *value)
-{
-	const char *text = json_string_value(json_object_get(row, key));
-
-	return text && !strcmp(text, value);
-}
-
 enum finding_standing finding_standing(const json_t *row)
 {
-	if (finding_is(row, "severity", "info"))
+	if (member_is(row, "severity", "info"))
 		return FINDING_IS_NOTE;
-	return finding_is(row, "grade", "suspected") ? FINDING_IS_SUSPECTED : FINDING_IS_FOUND;
+	return member_is(row, "grade", "suspected") ? FINDING_IS_SUSPECTED : FINDING_IS_FOUND;
 }
 
 int findings_count(const json_t *rows, const char *severity)
@@ -31,9 +24,9 @@ int findings_count(const json_t *rows, const char *severity)
 	int n = 0;
 
 	json_array_foreach((json_t *)rows, i, row)
-		n += json_is_true(json_object_get(row, "active")) &&
+		n += member_true(row, "active") &&
 		     finding_standing(row) != FINDING_IS_SUSPECTED &&
-		     finding_is(row, "severity", severity);
+		     member_is(row, "severity", severity);
 	return n;
 }
 
@@ -45,7 +38,7 @@ size_t finding_severity(const json_t *row)
 	static const char *const severities[SEVERITIES] = { "critical", "warning", "info" };
 	size_t is = 0;
 
-	while (is < SEVERITIES && !finding_is(row, "severity", severities[is]))
+	while (is < SEVERITIES && !member_is(row, "severity", severities[is]))
 		is++;
 	return is;
 }
@@ -54,7 +47,7 @@ size_t finding_severity(const json_t *row)
 static size_t severity_order(const json_t *row)
 {
 	return 2 * ((SEVERITIES + 1) * (size_t)finding_standing(row) + finding_severity(row)) +
-	       finding_is(row, "kind", "loss");
+	       member_is(row, "kind", "loss");
 }
 
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
@@ -136,7 +129,7 @@ static json_t *finding_who(const json_t *row)
 
 static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 {
-	bool active = json_is_true(json_object_get(row, "active"));
+	bool active = member_true(row, "active");
 	json_t *copy = json_copy((json_t *)row);
 	char sentence[FINDINGS_SENTENCE];
 
@@ -146,7 +139,7 @@ static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
 	json_object_set_new(copy, "now", json_string(!active ? "over" :
-				finding_is(row, "grade", "suspected") ? "suspected" : "active"));
+				member_is(row, "grade", "suspected") ? "suspected" : "active"));
 	json_object_set_new(copy, "weight",
 			    json_integer((json_int_t)(ORDERS - severity_order(row)) +
 							 (active ? ORDERS : 0)));
@@ -169,7 +162,7 @@ json_t *findings_active(const json_t *rows)
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row)
-		if (json_is_true(json_object_get(row, "active")))
+		if (member_true(row, "active"))
 			json_array_append(active, row);
 	return active;
 }

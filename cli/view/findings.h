@@ -13,8 +13,6 @@
 
 #define FINDINGS_SENTENCE 512
 
-bool finding_is(const json_t *row, const char *key, const char *value);
-
 /* 0: critical, 1: warning, 2: info; more: NULL, or it says none. */
 size_t finding_severity(const json_t *row);
 

@@ -30,7 +30,7 @@ static void row_name(json_t *row, const char *name, const char *key)
 
 void ranks_dress(json_t *row)
 {
-	if (strcmp(member_text(row, "state", ""), "live"))
+	if (!member_is(row, "state", "live"))
 		row_name(row, "ended", "state");
 	if (!json_is_string(json_object_get(row, "user")))
 		row_name(row, "user", "uid");

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "cli/base/member.h"
 #include "cli/common/prose.h"
 #include "cli/view/findings.h"
 #include "util/phrase.h"
@@ -31,7 +32,7 @@ enum line_attr verdict_attr(const json_t *row)
 	case FINDING_IS_NOTE:
 		return LINE_PLAIN;
 	case FINDING_IS_FOUND:
-		return finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN;
+		return member_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN;
 	default:
 		return LINE_WARN;
 	}
@@ -137,7 +138,7 @@ void verdicts_put(struct frame *frame, const struct view *view)
 
 	json_array_foreach(view->findings, i, row) {
 		count[finding_standing(row)]++;
-		calm = calm && finding_is(row, "grade", "found") &&
+		calm = calm && member_is(row, "grade", "found") &&
 		       finding_standing(row) == FINDING_IS_NOTE;
 	}
 	for (int standing = 0; standing < FINDING_STANDINGS; standing++) {

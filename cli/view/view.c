@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/label.h"
 #include "cli/view/columns.h"
 #include "cli/view/findings.h"
@@ -16,13 +17,6 @@
 
 /* ---- counting ------------------------------------------------------------- */
 
-static bool process_has_value(const json_t *process, const char *path, const char *value)
-{
-	const char *has = json_string_value(report_get(process, path));
-
-	return has && !strcmp(has, value);
-}
-
 static void view_count_processes(struct view *view, const json_t *answer)
 {
 	json_t *process;
@@ -30,9 +24,9 @@ static void view_count_processes(struct view *view, const json_t *answer)
 
 	view->live = view->exited = view->died = 0;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
-		view->live += process_has_value(process, "state", "live");
-		view->exited += process_has_value(process, "state", "exited");
-		view->died += process_has_value(process, "state", "died");
+		view->live += member_is(process, "state", "live");
+		view->exited += member_is(process, "state", "exited");
+		view->died += member_is(process, "state", "died");
 	}
 }
 
@@ -177,7 +171,7 @@ static void ranks_settle(json_t *ranks)
 	json_array_foreach(ranks, i, rank) {
 		double badness = json_number_value(json_object_get(rank, "badness"));
 
-		if (!json_is_true(json_object_get(rank, "stalled")))
+		if (!member_true(rank, "stalled"))
 			badness = floor(badness * 20) / 20;
 		json_object_set_new(rank, "order", json_real(badness));
 	}
