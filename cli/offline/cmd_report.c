@@ -64,12 +64,9 @@ static void report_put_gathered(struct cli *cli, const json_t *verdicts)
 
 static int report_code(const struct listing *listing, const json_t *answer, const json_t *rows)
 {
-	json_t *row;
-	size_t i;
-
 	(void)listing;
 	(void)answer;
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (!member_is(row, "severity", "info") && !member_is(row, "grade", "suspected"))
 			return CLI_FINDING;
 	return CLI_DONE;

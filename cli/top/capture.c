@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/base/member.h"
 #include "cli/top/rows.h"
 #include "util/text.h"
 
@@ -43,12 +44,12 @@ void capture_name(char path[CAPTURE_PATH])
 /* "4711,4712": the processes of these targets, each once. */
 static void capture_list_pids(char list[PID_LIST], const json_t *bodies, const json_t *ranks)
 {
-	json_t *once = json_object(), *body, *row;
-	size_t i, k, used = 0;
+	json_t *once = json_object();
+	size_t used = 0;
 
 	list[0] = '\0';
-	json_array_foreach((json_t *)bodies, i, body) {
-		json_array_foreach((json_t *)ranks, k, row) {
+	json_each(body, bodies) {
+		json_each(row, ranks) {
 			char pid[24];
 
 			snprintf(pid, sizeof(pid), "%" JSON_INTEGER_FORMAT,
@@ -223,9 +224,7 @@ void capture_put(const struct capture *capture, struct line *line)
 void capture_end(struct capture *capture)
 {
 	char told[CAPTURE_TEXT];
-	json_t *text;
 	int status;
-	size_t i;
 
 	if (capture->pid) {
 		kill(capture->pid, SIGTERM);
@@ -233,7 +232,7 @@ void capture_end(struct capture *capture)
 			;
 		capture_take_end(capture, status, told);
 	}
-	json_array_foreach(capture->ended, i, text)
+	json_each(text, capture->ended)
 		fprintf(stderr, "ncclinsp: %s\n", json_string_value(text));
 	json_decref(capture->ended);
 	capture->ended = NULL;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli/base/member.h"
 #include "cli/common/prose.h"
 #include "cli/top/marks.h"
 #include "cli/view/verdict.h"
@@ -189,11 +190,10 @@ static bool head_put_step(struct line *line, const json_t *job, bool named)
 static void head_put_steps(struct line *line, const json_t *jobs, const struct place *place)
 {
 	const json_t *only = place_job(place);
-	size_t n = json_array_size(jobs), i;
+	size_t n = json_array_size(jobs);
 	bool fits = true;
-	json_t *job;
 
-	json_array_foreach((json_t *)jobs, i, job)
+	json_each(job, jobs)
 		if (fits && (!only || json_equal(json_object_get(job, "job"), (json_t *)only)))
 			fits = head_put_step(line, job, n > 1);
 	if (!fits && n > 1 && !only)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/top/rows.h"
 
 #define KEY (PLACE_KEY + 16)
@@ -101,11 +102,8 @@ static json_t *branch_here(struct place *place, const json_t *rows)
 
 static void fold_all(struct place *place, const json_t *rows)
 {
-	json_t *row;
-	size_t i;
-
 	branch_here(place, rows);
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (row_branch(row) == RANKS_COMM)
 			row_fold(place, row);
 }
@@ -168,10 +166,9 @@ static json_t *with_sign(const json_t *row, bool folded)
 json_t *marks_fold_tree(const struct place *place, const json_t *tree)
 {
 	int below = RANKS_RANK + 1;	/* branches from there on are folded away */
-	json_t *shown = json_array(), *row;
-	size_t i;
+	json_t *shown = json_array();
 
-	json_array_foreach((json_t *)tree, i, row) {
+	json_each(row, tree) {
 		int branch = (int)row_branch(row);
 
 		if (branch >= below)

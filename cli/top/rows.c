@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/table/filter.h"
 #include "cli/top/marks.h"
 
@@ -82,12 +83,12 @@ static int texts_compare(const void *left, const void *right)
 
 json_t *rows_values(const struct view *view, enum place_pick pick)
 {
-	json_t *seen = json_object(), *values = json_array(), *rank, *unused;
+	json_t *seen = json_object(), *values = json_array(), *unused;
 	const char **sorted, *key;
 	char text[PLACE_TEXT];
 	size_t i, n = 0;
 
-	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+	json_each(rank, view->rows[VIEW_RANKS]) {
 		rank_value(rank, pick, text);
 		json_object_set_new(seen, text, json_true());
 	}
@@ -115,11 +116,10 @@ static bool place_picks(const struct place *place)
 /* The ranks that were chosen. */
 static json_t *place_chosen(const struct view *view, const struct place *place)
 {
-	json_t *ranks = json_array(), *rank;
+	json_t *ranks = json_array();
 	char text[PLACE_TEXT];
-	size_t i;
 
-	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+	json_each(rank, view->rows[VIEW_RANKS]) {
 		bool fits = true;
 
 		for (int k = 0; k < PLACE_PICKS && fits; k++) {
@@ -149,10 +149,7 @@ static bool row_concerns(const json_t *row, const json_t *rank)
 
 static bool row_concerns_any(const json_t *row, const json_t *ranks)
 {
-	json_t *rank;
-	size_t i;
-
-	json_array_foreach((json_t *)ranks, i, rank)
+	json_each(rank, ranks)
 		if (row_concerns(row, rank))
 			return true;
 	return false;
@@ -186,10 +183,9 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 		    const json_t *scope)
 {
 	const struct report_style style = { .now_ns = view->now_ns };
-	json_t *rows, *ranks, *row;
+	json_t *rows, *ranks;
 	struct filter filter;
 	char why[PLACE_TEXT];
-	size_t i;
 
 	if (table == VIEW_TREE)
 		return select_tree(view, place, scope);
@@ -197,7 +193,7 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 	ranks = place_picks(place) ? place_chosen(view, place) : NULL;
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
 		filter_init(&filter, NULL, 0);	/* the table knows no such field */
-	json_array_foreach(view_rows(view, table), i, row) {
+	json_each(row, view_rows(view, table)) {
 		if (!rows_agree(row, scope))
 			continue;
 		if (ranks && !row_concerns_any(row, ranks))

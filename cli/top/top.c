@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/base/member.h"
 #include "cli/common/cli.h"
 #include "cli/top/ask.h"
 #include "cli/top/keys.h"
@@ -142,10 +143,8 @@ static void top_send_levels(struct top *top)
 {
 	struct top_wish *wish = &top->place.wish;
 	int told = 0, n = 0;
-	json_t *body;
-	size_t i;
 
-	json_array_foreach(wish->due, i, body) {
+	json_each(body, wish->due) {
 		n = top_put_level(top, body);
 		if (n < 0)
 			break;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/prose.h"
 #include "cli/table/report.h"
 #include "util/list.h"
@@ -148,10 +149,7 @@ json_t *wish_levels(void)
 
 void wish_take_level(struct top_wish *wish, int index)
 {
-	json_t *body;
-	size_t i;
-
-	json_array_foreach(wish->chosen, i, body) {
+	json_each(body, wish->chosen) {
 		if (levels[index].level)
 			json_object_set_new(body, "level", json_string(levels[index].level));
 		if (levels[index].sample)
@@ -183,10 +181,7 @@ void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, 
 /* An empty body is the node. */
 static bool rank_is_meant(const json_t *rank, const json_t *bodies)
 {
-	json_t *body;
-	size_t i;
-
-	json_array_foreach((json_t *)bodies, i, body) {
+	json_each(body, bodies) {
 		bool meant = true;
 
 		for (size_t k = 0; k < ARRAY_LEN(targets); k++) {
@@ -204,13 +199,13 @@ static bool rank_is_meant(const json_t *rank, const json_t *bodies)
 /* The number of processes that are meant, and their jobs: "2 of 10 processes here, of job 4711". */
 static void put_scope(struct frame *frame, const json_t *bodies, const json_t *ranks)
 {
-	json_t *all = json_object(), *meant = json_object(), *jobs = json_object(), *rank, *unused;
+	json_t *all = json_object(), *meant = json_object(), *jobs = json_object(), *unused;
 	char pid[32], list[2 * WISH_TEXT];
 	struct phrase text;
 	const char *job;
 	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank) {
+	json_each(rank, ranks) {
 		snprintf(pid, sizeof(pid), "%lld",
 			 (long long)json_integer_value(json_object_get(rank, "pid")));
 		json_object_set_new(all, pid, json_true());

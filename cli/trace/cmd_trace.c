@@ -43,13 +43,10 @@ struct session {
 
 static bool pid_is_member(const struct cli *cli, const json_t *comms, const json_t *pid)
 {
-	const json_t *comm, *rank;
-	size_t i, k;
-
-	json_array_foreach((json_t *)comms, i, comm) {
+	json_each(comm, comms) {
 		if (!label_matches(cli->comm, comm))
 			continue;
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+		json_each(rank, json_object_get(comm, "local_ranks"))
 			if (json_equal((json_t *)pid, json_object_get(rank, "pid")))
 				return true;
 	}
@@ -104,10 +101,7 @@ static bool session_is_filtered(const struct cli *cli)
 /* The processes that are meant; an exit code. */
 static int session_choose(struct session *s, const json_t *processes, json_t *comms)
 {
-	const json_t *process;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, process)
+	json_each(process, processes)
 		if (process_is_wanted(s->cli, process, comms))
 			json_array_append(s->pids, json_object_get(process, "pid"));
 	s->processes = json_array_size(s->pids);
@@ -155,15 +149,13 @@ static int session_put_level(struct session *s, json_t *body)
 /* Each by itself: of the node only who sees everything may ask it. */
 static int session_raise_each(struct session *s, double seconds)
 {
-	const json_t *pid;
-	size_t i;
 	int r = 0;
 
 	if (s->processes > WISHES)
 		return cli_reject("you have %zu processes, and the level of at most %d can be "
 				  "raised at a time: choose by --job, --comm or --pid",
 				  s->processes, WISHES);
-	json_array_foreach(s->pids, i, pid)
+	json_each(pid, s->pids)
 		if (!r)
 			r = session_put_level(s, session_body(pid, NULL, seconds));
 	return r ? cli_fail(s->cli, r) : CLI_DONE;
@@ -188,10 +180,9 @@ static int session_raise_level(struct session *s, double seconds)
 /* Sooner than was said: as short as it can be. */
 static void session_lower_level(struct session *s)
 {
-	json_t *body, *answer;
-	size_t i;
+	json_t *answer;
 
-	json_array_foreach(s->bodies, i, body) {
+	json_each(body, s->bodies) {
 		json_object_set_new(body, "for_s", json_real(0.1));
 		if (client_put(s->cli->client, "/v1/level", body, &answer) == 0)
 			json_decref(answer);
@@ -233,11 +224,11 @@ static void session_put_target(const struct session *s, char *buf, size_t size)
 /* Asks for what is still open, and for what is wrong: they are told on request only. */
 static void session_ask_for_the_rest(struct session *s)
 {
-	json_t *root, *row;
-	size_t i, k;
+	json_t *root;
+	size_t k;
 
 	if (client_get(s->cli->client, "/v1/inflight", &root) == 0) {
-		json_array_foreach(json_object_get(root, "inflight"), i, row)
+		json_each(row, json_object_get(root, "inflight"))
 			for (k = 0; k < json_array_size(s->pids); k++)
 				if (json_equal(json_array_get(s->pids, k),
 					       json_object_get(row, "pid")))
@@ -245,7 +236,7 @@ static void session_ask_for_the_rest(struct session *s)
 		json_decref(root);
 	}
 	if (client_get(s->cli->client, "/v1/findings", &root) == 0) {
-		json_array_foreach(json_object_get(root, "findings"), i, row)
+		json_each(row, json_object_get(root, "findings"))
 			trace_finding(&s->trace, row);
 		json_decref(root);
 	}
@@ -305,15 +296,14 @@ static void on_event(const struct process *p, const struct event *event, void *a
 /* The process's name, and what it left unfinished. */
 static void take_rows(struct session *s, uint64_t until_ns)
 {
-	json_t *processes = NULL, *comms = NULL, *inflight = NULL, *row;
-	size_t i;
+	json_t *processes = NULL, *comms = NULL, *inflight = NULL;
 
 	client_get(s->cli->client, "/v1/processes", &processes);
 	client_get(s->cli->client, "/v1/comms", &comms);
 	client_get(s->cli->client, "/v1/inflight", &inflight);
 	trace_who_read(s->trace.who, json_object_get(processes, "processes"),
 		       json_object_get(comms, "comms"));
-	json_array_foreach(json_object_get(inflight, "inflight"), i, row)
+	json_each(row, json_object_get(inflight, "inflight"))
 		trace_inflight(&s->trace, row, until_ns);
 	json_decref(processes);
 	json_decref(comms);

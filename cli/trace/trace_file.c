@@ -54,8 +54,7 @@ static size_t rows_each(struct trace *t, const json_t *rows,
 int trace_answers(struct trace *t, const json_t *root, const char **why)
 {
 	uint64_t until_ns = member_number(root, "written_mono_ns", 0);
-	json_t *row;
-	size_t i, n;
+	size_t n;
 
 	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
 	if (t->kernels && trace_kernels_join(t, root, why))
@@ -64,7 +63,7 @@ int trace_answers(struct trace *t, const json_t *root, const char **why)
 	n += rows_each(t, json_object_get(root, "transfers"), trace_transfer);
 	if (t->kernels)
 		trace_kernels_draw(t);
-	json_array_foreach(json_object_get(root, "inflight"), i, row)
+	json_each(row, json_object_get(root, "inflight"))
 		trace_inflight(t, row, until_ns);
 	t->from_ns = t->w.first_ns;
 	rows_each(t, json_object_get(root, "findings"), trace_finding);

@@ -79,10 +79,7 @@ static void learn_comm(struct trace *t, struct source *s, uint32_t number, uint6
 
 static void source_learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(comms, i, row)
+	json_each(row, comms)
 		learn_comm(t, s, number, member_number(row, "index", COMMS_MOST), row);
 }
 

@@ -256,10 +256,7 @@ uint32_t trace_who_of_rank(const struct trace_who *who, const json_t *row, int64
 
 static void who_read_comm(struct trace_who *who, json_t *comm)
 {
-	json_t *rank;
-	size_t i;
-
-	json_array_foreach(json_object_get(comm, "local_ranks"), i, rank) {
+	json_each(rank, json_object_get(comm, "local_ranks")) {
 		json_t *row = json_copy(rank);
 
 		json_object_set(row, "comm_id", json_object_get(comm, "comm_id"));
@@ -272,12 +269,9 @@ static void who_read_comm(struct trace_who *who, json_t *comm)
 
 void trace_who_read(struct trace_who *who, const json_t *processes, const json_t *comms)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, row)
+	json_each(row, processes)
 		trace_who_describe(who, trace_who_source(who, who_number(row, "pid"), 0), row);
-	json_array_foreach((json_t *)comms, i, row)
+	json_each(row, comms)
 		who_read_comm(who, row);
 }
 

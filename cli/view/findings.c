@@ -19,11 +19,9 @@ enum finding_standing finding_standing(const json_t *row)
 
 int findings_count(const json_t *rows, const char *severity)
 {
-	json_t *row;
-	size_t i;
 	int n = 0;
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		n += member_true(row, "active") &&
 		     finding_standing(row) != FINDING_IS_SUSPECTED &&
 		     member_is(row, "severity", severity);
@@ -148,20 +146,18 @@ static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 
 json_t *findings_shape(const json_t *rows, uint64_t now_ns)
 {
-	json_t *shaped = json_array(), *row;
-	size_t i;
+	json_t *shaped = json_array();
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		json_array_append_new(shaped, finding_shape(row, now_ns));
 	return shaped;
 }
 
 json_t *findings_active(const json_t *rows)
 {
-	json_t *active = json_array(), *row;
-	size_t i;
+	json_t *active = json_array();
 
-	json_array_foreach((json_t *)rows, i, row)
+	json_each(row, rows)
 		if (member_true(row, "active"))
 			json_array_append(active, row);
 	return active;

@@ -2,6 +2,7 @@
 /* Ranks added up by communicator, by job, and by GPU. */
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/view/ranks.h"
 
 #include "util/list.h"
@@ -42,13 +43,11 @@ static const struct {
 
 static json_t *members_fold(const json_t *members, const char *key, enum fold how)
 {
-	json_t *member;
 	double sum = 0, most = 0;
 	bool whole = true;
 	int n = 0;
-	size_t i;
 
-	json_array_foreach((json_t *)members, i, member) {
+	json_each(member, members) {
 		json_t *value = json_object_get(member, key);
 
 		if ((how == SHARE || how == WORST_SHARE) &&
@@ -132,11 +131,10 @@ static void group_name(const json_t *row, const char *const *keys, char name[NAM
 /* Rows that agree in all of the keys, in the order of the first of each. */
 static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 {
-	json_t *groups = json_object(), *row;
+	json_t *groups = json_object();
 	char name[NAME];
-	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, row) {
+	json_each(row, ranks) {
 		json_t *members;
 
 		group_name(row, keys, name);
@@ -150,12 +148,11 @@ static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 
 static json_int_t members_count_distinct(const json_t *members, const char *const *keys)
 {
-	json_t *seen = json_object(), *row;
+	json_t *seen = json_object();
 	char name[NAME];
 	json_int_t n;
-	size_t i;
 
-	json_array_foreach((json_t *)members, i, row) {
+	json_each(row, members) {
 		group_name(row, keys, name);
 		json_object_set_new_nocheck(seen, name, json_true());
 	}
@@ -278,13 +275,12 @@ static void tree_grow(json_t *tree, json_t *row, enum ranks_branch branch)
 
 static void grow_comms(json_t *tree, const json_t *of_job)
 {
-	json_t *comms = ranks_group(of_job, comm_keys), *members, *rank;
+	json_t *comms = ranks_group(of_job, comm_keys), *members;
 	const char *key;
-	size_t i;
 
 	json_object_foreach(comms, key, members) {
 		tree_grow(tree, sum_comm(members), RANKS_COMM);
-		json_array_foreach(members, i, rank)
+		json_each(rank, members)
 			tree_grow(tree, json_copy(rank), RANKS_RANK);
 	}
 	json_decref(comms);

@@ -132,11 +132,10 @@ void verdicts_put_calm(struct frame *frame, const json_t *answer, uint64_t now_n
 
 void verdicts_put(struct frame *frame, const struct view *view)
 {
-	size_t count[FINDING_STANDINGS] = { 0 }, first = 0, i;
+	size_t count[FINDING_STANDINGS] = { 0 }, first = 0;
 	bool calm = true;
-	json_t *row;
 
-	json_array_foreach(view->findings, i, row) {
+	json_each(row, view->findings) {
 		count[finding_standing(row)]++;
 		calm = calm && member_is(row, "grade", "found") &&
 		       finding_standing(row) == FINDING_IS_NOTE;

@@ -19,11 +19,8 @@
 
 static void view_count_processes(struct view *view, const json_t *answer)
 {
-	json_t *process;
-	size_t i;
-
 	view->live = view->exited = view->died = 0;
-	json_array_foreach(json_object_get(answer, "processes"), i, process) {
+	json_each(process, json_object_get(answer, "processes")) {
 		view->live += member_is(process, "state", "live");
 		view->exited += member_is(process, "state", "exited");
 		view->died += member_is(process, "state", "died");
@@ -35,14 +32,12 @@ static void count_ranks(struct view *view, const json_t *answer)
 	json_int_t gpus = json_integer_value(json_object_get(answer, "gpus_total"));
 	double waited = 0;
 	int knowing = 0;
-	json_t *rank;
-	size_t i;
 
 	view->ranks = (int)json_integer_value(json_object_get(answer, "ranks_total"));
 	view->comms = (int)json_integer_value(json_object_get(answer, "comms_total"));
 	view->gpus = gpus ? (int)gpus : -1;
 	view->in_flight = json_integer_value(json_object_get(answer, "in_flight_total"));
-	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+	json_each(rank, view->rows[VIEW_RANKS]) {
 		const json_t *wait = json_object_get(rank, "wait");
 
 		knowing += json_is_number(wait);
@@ -53,11 +48,8 @@ static void count_ranks(struct view *view, const json_t *answer)
 
 static void view_count_ops(struct view *view, const json_t *ops)
 {
-	json_t *row;
-	size_t i;
-
 	view->ops_per_s = json_is_array(ops) ? 0 : -1;
-	json_array_foreach((json_t *)ops, i, row) {
+	json_each(row, ops) {
 		json_int_t window = json_integer_value(report_get(row, "window_ns"));
 
 		if (window > 0)
@@ -145,10 +137,9 @@ static void rows_sort_by_name(json_t *rows)
 /* Rows younger than a second come last, and in no order of time. */
 static json_t *rows_settle_young(json_t *rows)
 {
-	json_t *old = json_array(), *young = json_array(), *row;
-	size_t i;
+	json_t *old = json_array(), *young = json_array();
 
-	json_array_foreach(rows, i, row)
+	json_each(row, rows)
 		json_array_append(json_integer_value(json_object_get(row, "age_ns")) <
 				  (json_int_t)VIEW_OLD_NS ? young : old, row);
 	rows_sort_by_name(young);
@@ -165,10 +156,8 @@ static json_t *rows_settle_young(json_t *rows)
 static void ranks_settle(json_t *ranks)
 {
 	static const struct column order = { NULL, NULL, COL_NUMBER, "order", 0, 0, 0 };
-	json_t *rank;
-	size_t i;
 
-	json_array_foreach(ranks, i, rank) {
+	json_each(rank, ranks) {
 		double badness = json_number_value(json_object_get(rank, "badness"));
 
 		if (!member_true(rank, "stalled"))
@@ -196,13 +185,12 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 /* Labels come first: communicators and jobs have those of their ranks. */
 static void build_ranks(struct view *view, const struct view_answers *answers)
 {
-	json_t *ranks = json_object_get(answers->ranks, "ranks"), *rank;
-	size_t i;
+	json_t *ranks = json_object_get(answers->ranks, "ranks");
 
 	json_decref(view->names);
 	view->names = label_names(ranks);
 	label_rows(ranks, view->names);
-	json_array_foreach(ranks, i, rank)
+	json_each(rank, ranks)
 		ranks_dress(rank);
 	ranks_settle(ranks);
 	json_decref(view->jobs);
@@ -215,11 +203,8 @@ static void build_ranks(struct view *view, const struct view_answers *answers)
 /* Rows of what has ended may name communicators that no rank is in any more. */
 static void label_others(struct view *view)
 {
-	json_t *row;
-	size_t k;
-
 	for (int i = 0; i < VIEW_TABLES; i++)
-		json_array_foreach(view->rows[i], k, row)
+		json_each(row, view->rows[i])
 			if (!is_of_members(i))
 				label_learn(view->names, row);
 	for (int i = 0; i < VIEW_TABLES; i++) {
@@ -233,10 +218,7 @@ static void label_others(struct view *view)
 /* Operations of one kind are told apart by size as in summaries: by powers of two. */
 static void add_size_classes(json_t *runs)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(runs, i, row) {
+	json_each(row, runs) {
 		json_int_t bytes = json_integer_value(report_get(row, "bytes"));
 
 		if (report_get(row, "bytes"))
@@ -250,10 +232,8 @@ static void add_size_classes(json_t *runs)
 static double mean_busbw(const json_t *rows)
 {
 	double sum = 0, shares = 0;
-	json_t *row;
-	size_t i;
 
-	json_array_foreach((json_t *)rows, i, row) {
+	json_each(row, rows) {
 		const json_t *busbw = report_get(row, "busbw_gbs.mean");
 		double share = json_number_value(report_get(row, "share"));
 
@@ -309,11 +289,7 @@ json_t *view_rows(const struct view *view, enum view_table table)
 
 const json_t *view_process(const struct view *view, json_int_t pid)
 {
-	json_t *process;
-	size_t i;
-
-	json_array_foreach(json_object_get(view->kept.at[VIEW_ASK_PROCESSES].root,
-					  "processes"), i, process)
+	json_each(process, json_object_get(view->kept.at[VIEW_ASK_PROCESSES].root, "processes"))
 		if (json_integer_value(json_object_get(process, "pid")) == pid)
 			return process;
 	return NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/view/view.h"
 #include "schema/fields.h"
 #include "util/list.h"
@@ -136,10 +137,8 @@ static uint64_t figures_age_ns(const char *window)
 static uint64_t comms_census(const json_t *ranks)
 {
 	uint64_t sum = 0;
-	json_t *rank;
-	size_t i;
 
-	json_array_foreach((json_t *)ranks, i, rank) {
+	json_each(rank, ranks) {
 		const char *state = json_string_value(json_object_get(rank, "state"));
 
 		sum = sum * 31 + (uint64_t)json_integer_value(json_object_get(rank, "pid"));
