@@ -40,7 +40,7 @@ static int exemplar_print(struct cli *cli, const char *id)
 	if (r)
 		return cli_fail(cli, r);
 	json_decref(root);
-	client_print_body(cli->client);
+	fputs(client_body(cli->client), stdout);
 	return CLI_DONE;
 }
 

@@ -120,7 +120,7 @@ static int tail_follow(struct tail *tail)
 		r = listing_jobs(cli, &tail->query.jobs);
 	if (!r)
 		r = client_stream(cli->client, "/v1/stream?kinds=collective,process", tail_on_line,
-				  tail);
+				  NULL, tail);
 	if (r < 0)
 		return cli_fail(cli, r);
 	if (r > 0)

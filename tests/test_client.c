@@ -227,7 +227,7 @@ static int stream(const char *bytes, int lines)
 	seen[0] = '\0';
 	enough = lines;
 	serve_bytes(bytes);
-	return client_stream(client, "/v1/stream", on_line, NULL);
+	return client_stream(client, "/v1/stream", on_line, NULL, NULL);
 }
 
 START_TEST(a_stream_is_split_into_whole_lines)

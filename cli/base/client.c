@@ -173,8 +173,6 @@ void client_set_host(struct client *client, const char *host, const char *socket
 	client->host_socket = socket;
 	client->host_asks = asks;
 	snprintf(client->path, sizeof(client->path), "%s", host);
-	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
-	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
 	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
 }
 
@@ -552,11 +550,6 @@ const char *client_body(const struct client *client)
 	return client->body.data;
 }
 
-void client_print_body(const struct client *client)
-{
-	fwrite(client->body.data, 1, client->body.len, stdout);
-}
-
 /* ---- a stream ------------------------------------------------------------- */
 
 /* Another node's times are moved to this one's clock. */
@@ -610,14 +603,8 @@ static size_t client_on_stream(char *data, size_t one, size_t len, void *arg)
 }
 
 int client_stream(struct client *client, const char *target,
-		  int (*on_line)(void *arg, const char *text, size_t len), void *arg)
-{
-	return client_stream_while(client, target, on_line, NULL, arg);
-}
-
-int client_stream_while(struct client *client, const char *target,
-			int (*on_line)(void *arg, const char *text, size_t len),
-			bool (*goes_on)(void *arg), void *arg)
+		  int (*on_line)(void *arg, const char *text, size_t len),
+		  bool (*goes_on)(void *arg), void *arg)
 {
 	long status = 0;
 	CURLcode code;
@@ -635,8 +622,6 @@ int client_stream_while(struct client *client, const char *target,
 	client->line_result = 0;
 	client_set_up(client, target, (curl_write_callback)client_on_stream);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
-	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
-	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
 	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, goes_on || client->host ? 0L : 1L);
 	code = curl_easy_perform(client->curl);
 	client_complain(client, target);
@@ -666,6 +651,8 @@ struct client *client_new(const char *path, long timeout_ms)
 									 : SYSTEM_SOCKET);
 	client->timeout_ms = timeout_ms;
 	client->curl = must(curl_easy_init());
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
 	return client;
 }
 

@@ -46,7 +46,7 @@ void client_set_timeout(struct client *client, long timeout_ms);
 void client_set_source(struct client *client, json_t *(*answer)(void *arg, const char *target),
 		       void *arg);
 
-/* The source's streams, with the same `arg`: as client_stream_while().  NULL: it has none. */
+/* The source's streams, with the same `arg`: as client_stream().  NULL: it has none. */
 typedef int client_source_stream(void *arg,
 				 int (*on_line)(void *arg, const char *text, size_t len),
 				 bool (*goes_on)(void *arg), void *line_arg);
@@ -61,25 +61,20 @@ int client_put(struct client *client, const char *target, const json_t *body, js
 /* Have something done that takes no body, by POST. */
 int client_post(struct client *client, const char *target, json_t **root);
 
-/* The text of the last answer, until the next request; and on stdout, as it is. */
+/* The text of the last answer, until the next request. */
 const char *client_body(const struct client *client);
-void client_print_body(const struct client *client);
 
 /* Say on stderr what is asked, and what came of it, from now on. */
 void client_set_verbose(struct client *client);
 
 /*
  * Receive newline-delimited JSON until the daemon ends it or on_line() returns
- * something other than 0.  Returns 0 after an end, what on_line() said, or a
- * failure.
+ * something other than 0, and as long as goes_on(arg) says so, which is asked about once a second
+ * at least; NULL: it does.  Returns 0 after an end, what on_line() said, or a failure.
  */
 int client_stream(struct client *client, const char *target,
-		  int (*on_line)(void *arg, const char *text, size_t len), void *arg);
-
-/* The same as long as goes_on(arg) says so, which is asked about once a second at least. */
-int client_stream_while(struct client *client, const char *target,
-			int (*on_line)(void *arg, const char *text, size_t len),
-			bool (*goes_on)(void *arg), void *arg);
+		  int (*on_line)(void *arg, const char *text, size_t len),
+		  bool (*goes_on)(void *arg), void *arg);
 
 /* The socket in use, or the one that would be; never NULL. */
 const char *client_socket(const struct client *client);

@@ -277,8 +277,8 @@ static int export_follow(struct export *e)
 	if (code)
 		return code;
 	interrupt_catch();
-	r = client_stream_while(cli->client, "/v1/stream?kinds=collective", export_on_line,
-				export_goes_on, e);
+	r = client_stream(cli->client, "/v1/stream?kinds=collective", export_on_line,
+			  export_goes_on, e);
 	export_close_files(e);
 	if (r < 0)
 		return export_outcome(e, r, 0);

@@ -22,7 +22,7 @@ json_t *segment_source_answer(void *arg, const char *target);
 
 /*
  * Lines of /v1/stream, of finished operations and of the process's end: of one that runs until
- * it ends.  As client_stream_while(); 1: this was all.
+ * it ends.  As client_stream(); 1: this was all.
  */
 client_source_stream segment_source_stream;
 

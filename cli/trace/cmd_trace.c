@@ -251,7 +251,7 @@ static int session_follow(struct session *s, uint64_t for_ns)
 	s->until_ns = began_ns + for_ns + LINGER_NS;
 	s->trace.from_ns = began_ns;
 	session_put_target(s, target, sizeof(target));
-	r = client_stream_while(s->cli->client, target, session_on_line, session_goes_on, s);
+	r = client_stream(s->cli->client, target, session_on_line, session_goes_on, s);
 	if (cli_now_ns() < began_ns + for_ns)
 		session_lower_level(s);
 	if (r < 0)
@@ -319,7 +319,7 @@ static int take_segment(struct session *s)
 
 	s->until_ns = cli_now_ns() + (s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS);
 	segment_source_on_event(source, on_event, s);
-	r = client_stream_while(s->cli->client, "", session_on_line, session_goes_on, s);
+	r = client_stream(s->cli->client, "", session_on_line, session_goes_on, s);
 	if (r < 0)
 		return CLI_FAILED;	/* the source has said why */
 	lost = segment_source_lost(source, &until_ns);

@@ -891,7 +891,7 @@ void metrics_look(struct metrics *m, uint64_t now_ns)
 	memset(m->findings, 0, sizeof(m->findings));
 	for (size_t i = 0; i < n; i++)
 		metrics_see_process(m, list[i], now_ns);
-	metrics_rows_looked(&m->rows, now_ns);
+	m->rows.looked_ns = now_ns;
 	see_links(m, now_ns);
 	if (m->source.diagnose)
 		diagnose_visit(m->source.diagnose, see_finding, m);

@@ -256,11 +256,6 @@ void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns)
 	drop_ended(t);
 }
 
-void metrics_rows_looked(struct metrics_rows *t, uint64_t now_ns)
-{
-	t->looked_ns = now_ns;
-}
-
 /* Series left for a row that somebody can name. */
 static bool rows_have_room(const struct metrics_rows *t, uint32_t series)
 {

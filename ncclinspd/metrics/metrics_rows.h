@@ -143,7 +143,8 @@ struct metrics_rows {
 	struct pool_list kind[METRICS_KIND_END];
 	uint64_t generation;		/* grows when a row goes, in the fleet profile also when
 					   one comes */
-	uint64_t looked_ns;		/* time of the last look that is complete; 0: none */
+	uint64_t looked_ns;		/* time of the last look that is complete, 0: none: all
+					   jobs that live had their rows in use then */
 	bool wanting;			/* somebody found no room */
 	uint64_t scarce_until_ns;	/* a rank found no room a moment ago: fleet profile */
 	uint64_t evict_ns;		/* not looked for room before */
@@ -179,9 +180,6 @@ static inline bool metrics_rows_are_scarce(const struct metrics_rows *t, uint64_
 {
 	return t->fleet && now_ns < t->scarce_until_ns;
 }
-
-/* All jobs that live have their rows in use at `now_ns`: those of others may go. */
-void metrics_rows_looked(struct metrics_rows *t, uint64_t now_ns);
 
 /* Drop what had no use for an hour, and where somebody found no room what is of ended jobs. */
 void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns);
