@@ -21,7 +21,6 @@
 #include "cli/base/member.h"
 #include "cli/common/beside.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/foreign.h"
 #include "nccl/profiler.h"
 
 #define LIBRARY	   "libnccl-profiler-insp.so"
@@ -256,7 +255,7 @@ static long long record_arrived(struct client *client, const char *name, pid_t p
 		process = rows_find(json_object_get(processes, "processes"), "pid",
 				    json_object_get(member, "pid"));
 		records = comm ? json_integer_value(json_object_get(process, "records")) : 0;
-		if (!comm && foreign_has(processes, number))
+		if (!comm && rows_find(json_object_get(processes, "foreign"), "pid", number))
 			records = FOREIGN;
 	}
 	return records;

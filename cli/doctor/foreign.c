@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-#include "cli/base/member.h"
 #include "cli/table/report.h"
 
 static json_int_t foreign_number(const json_t *row, const char *path)
@@ -36,12 +35,4 @@ bool foreign_tell(const json_t *processes, char *text, size_t size)
 				: "the plugin is older, from before an upgrade; it stays until the "
 				  "job is started again");
 	return true;
-}
-
-bool foreign_has(const json_t *processes, const json_t *pid)
-{
-	json_each(row, json_object_get(processes, "foreign"))
-		if (json_equal(json_object_get(row, "pid"), pid))
-			return true;
-	return false;
 }

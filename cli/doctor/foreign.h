@@ -13,7 +13,4 @@
  */
 bool foreign_tell(const json_t *processes, char *text, size_t size);
 
-/* Is that process, by its own pid, among them? */
-bool foreign_has(const json_t *processes, const json_t *pid);
-
 #endif
