@@ -4,6 +4,7 @@
  * operation that some ranks have posted and others have not.
  */
 #include "judge/hang.h"
+#include "util/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,24 +12,19 @@
 
 /* ---- communicators ------------------------------------------------------------ */
 
-static int hang_order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* Anybody may write another's id into their own segment: the id alone joins no two. */
 static int group_compare(const struct hang_rank *a, const struct hang_rank *b)
 {
-	int r = hang_order((uint64_t)b->nranks, (uint64_t)a->nranks);
+	int r = number_order((uint64_t)b->nranks, (uint64_t)a->nranks);
 
 	if (!r)
-		r = hang_order(b->has_id, a->has_id);
+		r = number_order(b->has_id, a->has_id);
 	if (!r)
-		r = hang_order(a->id, b->id);
+		r = number_order(a->id, b->id);
 	if (!r)
-		r = hang_order(a->user, b->user);
+		r = number_order(a->user, b->user);
 	if (!r && !a->has_id)
-		r = hang_order(a->key, b->key);
+		r = number_order(a->key, b->key);
 	return r ? r : strcmp(a->name, b->name);
 }
 
@@ -39,7 +35,7 @@ static int rank_compare(const void *one, const void *two)
 
 	if (!r && a->rank != b->rank)
 		r = a->rank < b->rank ? -1 : 1;
-	return r ? r : hang_order(a->process, b->process);
+	return r ? r : number_order(a->process, b->process);
 }
 
 static void groups_make(struct hang *h)
@@ -67,7 +63,7 @@ static int rank_compare_processes(const void *one, const void *two)
 	const struct hang_rank *a = *(const struct hang_rank *const *)one;
 	const struct hang_rank *b = *(const struct hang_rank *const *)two;
 
-	return hang_order(a->process, b->process);
+	return number_order(a->process, b->process);
 }
 
 static void groups_find_jobs(struct hang *h)
@@ -143,7 +139,7 @@ static int row_compare(const void *one, const void *two)
 {
 	const struct hang_row *a = one, *b = two;
 
-	return a->key != b->key ? hang_order(a->key, b->key) : hang_order(a->token, b->token);
+	return a->key != b->key ? number_order(a->key, b->key) : number_order(a->token, b->token);
 }
 
 void hang_take_rows(struct hang *h)

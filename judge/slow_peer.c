@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tables/stat.h"
+#include "util/list.h"
 
 #define LEAST_STEPS	20	/* steps of a link, to be compared */
 #define FEW_LINKS	3	/* fewer, and one of them has to be worse to be called slow */
@@ -28,11 +29,6 @@ int slow_links_by_link(const void *a, const void *b)
 	const struct slow_link *x = a, *y = b;
 
 	return (x->link > y->link) - (x->link < y->link);
-}
-
-static int number_order(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
 }
 
 /* Sizes up to the next power of two are one. */

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "util/list.h"
+
 int local_ranks_add(struct local_ranks *ranks, const struct process *p)
 {
 	for (uint32_t index = 0; index < p->ncomms; index++) {
@@ -34,23 +36,18 @@ const struct called *local_rank_calls(const struct local_rank *l, size_t *n)
 	return &p->call[RECONSTRUCT_CALLS - *n];
 }
 
-static int numbers_order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int local_ranks_compare_groups(const struct local_rank *a, const struct local_rank *b)
 {
-	int r = numbers_order(b->comm->has_id, a->comm->has_id);
+	int r = number_order(b->comm->has_id, a->comm->has_id);
 
 	if (!r && !a->comm->has_id)
-		r = numbers_order(a->process->id, b->process->id);
+		r = number_order(a->process->id, b->process->id);
 	if (!r && !a->comm->has_id)
-		return numbers_order(a->index, b->index);
+		return number_order(a->index, b->index);
 	if (!r)
-		r = numbers_order(a->comm->id, b->comm->id);
+		r = number_order(a->comm->id, b->comm->id);
 	if (!r)
-		r = numbers_order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
+		r = number_order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
 	return r ? r : strcmp(a->comm->name, b->comm->name);
 }
 
@@ -61,7 +58,7 @@ static int local_ranks_compare(const void *one, const void *two)
 
 	if (!r && a->comm->rank != b->comm->rank)
 		r = a->comm->rank < b->comm->rank ? -1 : 1;
-	return r ? r : numbers_order(a->process->id, b->process->id);
+	return r ? r : number_order(a->process->id, b->process->id);
 }
 
 /* The number of ranks from `at` on that are of one communicator. */

@@ -58,6 +58,12 @@
 #define list_sort(l, compare)						\
 	((l)->n ? qsort((l)->at, (l)->n, sizeof(*(l)->at), (compare)) : (void)0)
 
+/* The order of two numbers, for a function that compares. */
+static inline int number_order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
 static inline __attribute__((warn_unused_result))
 void *list_take(void *at, uint32_t *n, size_t room, size_t bytes)
 {

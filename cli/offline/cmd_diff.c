@@ -13,6 +13,7 @@
 #include "cli/offline/runs.h"
 #include "judge/difference.h"
 #include "tables/stat.h"
+#include "util/list.h"
 #include "util/phrase.h"
 #include "util/text.h"
 
@@ -50,29 +51,24 @@ struct diff {
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-static int numbers_order(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Is it of one operation: role, function and size? */
 static int values_by_operation(const struct run_value *a, const struct run_value *b)
 {
 	int r = strcmp(a->role, b->role);
 
 	r = r ? r : strcmp(a->func, b->func);
-	return r ? r : numbers_order(a->size_class, b->size_class);
+	return r ? r : number_order(a->size_class, b->size_class);
 }
 
 static int values_by_figure(const struct run_value *a, const struct run_value *b)
 {
 	int r = values_by_operation(a, b);
 
-	r = r ? r : numbers_order(a->kind, b->kind);
+	r = r ? r : number_order(a->kind, b->kind);
 	r = r ? r : strcmp(a->algo, b->algo);
 	r = r ? r : strcmp(a->proto, b->proto);
-	r = r ? r : numbers_order((uint32_t)a->rank, (uint32_t)b->rank);
-	return r ? r : numbers_order((uint32_t)a->peer, (uint32_t)b->peer);
+	r = r ? r : number_order((uint32_t)a->rank, (uint32_t)b->rank);
+	return r ? r : number_order((uint32_t)a->peer, (uint32_t)b->peer);
 }
 
 static int values_order(const void *left, const void *right)
@@ -80,9 +76,9 @@ static int values_order(const void *left, const void *right)
 	const struct run_value *a = left, *b = right;
 	int r = values_by_figure(a, b);
 
-	r = r ? r : numbers_order(a->second, b->second);
-	r = r ? r : numbers_order(a->at, b->at);
-	return r ? r : numbers_order(a->comm_id, b->comm_id);
+	r = r ? r : number_order(a->second, b->second);
+	r = r ? r : number_order(a->at, b->at);
+	return r ? r : number_order(a->comm_id, b->comm_id);
 }
 
 static struct difference_side figure_side(const struct diff *d, const struct diff_figure *f,
@@ -340,11 +336,11 @@ static void diff_judge_figures(struct diff *d)
 static int settings_order(const void *left, const void *right)
 {
 	const struct run_setting *a = left, *b = right;
-	int r = numbers_order(a->about, b->about);
+	int r = number_order(a->about, b->about);
 
 	r = r ? r : strcmp(a->name, b->name);
 	r = r ? r : strcmp(a->value, b->value);
-	return r ? r : numbers_order(a->second, b->second);
+	return r ? r : number_order(a->second, b->second);
 }
 
 /* One name's values: side by side, as texts. */

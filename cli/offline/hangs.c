@@ -13,6 +13,7 @@
 #include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "reader/base/pool.h"
+#include "util/list.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
 #define PROVEN_NS UINT64_C(2000000000)	/* a proven hang needs no limit, but two looks */
@@ -111,20 +112,15 @@ static void add_rank(struct hangs *h, const struct shots_comm *comm, const struc
 
 /* ---- what is in flight ---------------------------------------------------------------- */
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int names_order(const void *left, const void *right)
 {
 	const struct hang_name *a = left, *b = right;
-	int r = order_of((uintptr_t)a->node, (uintptr_t)b->node);
+	int r = number_order((uintptr_t)a->node, (uintptr_t)b->node);
 
-	r = r ? r : order_of(a->comm_id, b->comm_id);
-	r = r ? r : order_of((uint32_t)a->pid, (uint32_t)b->pid);
-	r = r ? r : order_of((uint32_t)a->rank, (uint32_t)b->rank);
-	return r ? r : order_of((uintptr_t)a->comm_name, (uintptr_t)b->comm_name);
+	r = r ? r : number_order(a->comm_id, b->comm_id);
+	r = r ? r : number_order((uint32_t)a->pid, (uint32_t)b->pid);
+	r = r ? r : number_order((uint32_t)a->rank, (uint32_t)b->rank);
+	return r ? r : number_order((uintptr_t)a->comm_name, (uintptr_t)b->comm_name);
 }
 
 static bool is_one_of(const char *text, const char *a, const char *b)

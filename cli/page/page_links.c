@@ -7,6 +7,7 @@
 #include "cli/base/must.h"
 #include "cli/page/html.h"
 #include "cli/page/page_parts.h"
+#include "tables/stat.h"
 #include "util/list.h"
 #include "util/text.h"
 
@@ -83,13 +84,6 @@ static void matrix_add(struct links_matrix *m, const json_t *row)
 	cell->busy_ns += json_number_value(json_object_get(row, "busy_ns"));
 }
 
-static int rates_order(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
 static double matrix_median(const struct links_matrix *m)
 {
 	double *rates = must(malloc(sizeof(*rates) * SIDE * SIDE)), median;
@@ -99,7 +93,7 @@ static double matrix_median(const struct links_matrix *m)
 		for (uint32_t k = 0; k < m->n; k++)
 			if (cell_gbs(&m->at[i][k]) > 0)
 				rates[n++] = cell_gbs(&m->at[i][k]);
-	qsort(rates, n, sizeof(*rates), rates_order);
+	stat_sort(rates, n);
 	median = n ? rates[n / 2] : 0;
 	free(rates);
 	return median;

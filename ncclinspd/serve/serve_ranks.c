@@ -153,19 +153,14 @@ static void rank_sums_drop(void *arg)
 	((struct rank_sums_list *)arg)->n = 0;
 }
 
-static int rank_order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* The timing source that rests on most operations comes first. */
 static int rank_sums_compare(const void *one, const void *two)
 {
 	const struct rank_sums *a = one, *b = two;
-	int r = rank_order(a->process_id, b->process_id);
+	int r = number_order(a->process_id, b->process_id);
 
-	r = r ? r : rank_order(a->comm_index, b->comm_index);
-	return r ? r : rank_order(b->ops, a->ops);
+	r = r ? r : number_order(a->comm_index, b->comm_index);
+	return r ? r : number_order(b->ops, a->ops);
 }
 
 static int rank_sums_fetch(struct request *r, struct rank_sums_list *list)
@@ -245,11 +240,11 @@ static bool rank_findings_take(const struct finding *f, void *arg)
 
 static int rank_finding_compare_keys(const struct rank_finding *a, const struct rank_finding *b)
 {
-	int r = rank_order(a->uid, b->uid);
+	int r = number_order(a->uid, b->uid);
 
-	r = r ? r : rank_order((uint64_t)a->pid, (uint64_t)b->pid);
-	r = r ? r : rank_order(a->comm_id, b->comm_id);
-	return r ? r : rank_order((uint32_t)a->rank, (uint32_t)b->rank);
+	r = r ? r : number_order((uint64_t)a->pid, (uint64_t)b->pid);
+	r = r ? r : number_order(a->comm_id, b->comm_id);
+	return r ? r : number_order((uint32_t)a->rank, (uint32_t)b->rank);
 }
 
 /* The worst first, of these the surest, any before a loss of records, then the newest. */
@@ -258,10 +253,10 @@ static int rank_finding_compare(const void *one, const void *two)
 	const struct rank_finding *a = one, *b = two;
 	int r = rank_finding_compare_keys(a, b);
 
-	r = r ? r : rank_order(b->severity, a->severity);
-	r = r ? r : rank_order(a->grade, b->grade);
-	r = r ? r : rank_order(a->kind == FINDING_LOSS, b->kind == FINDING_LOSS);
-	return r ? r : rank_order(a->seen, b->seen);
+	r = r ? r : number_order(b->severity, a->severity);
+	r = r ? r : number_order(a->grade, b->grade);
+	r = r ? r : number_order(a->kind == FINDING_LOSS, b->kind == FINDING_LOSS);
+	return r ? r : number_order(a->seen, b->seen);
 }
 
 static int rank_findings_fetch(const struct request *r, struct rank_findings *list)
@@ -528,14 +523,14 @@ static int rank_row_compare_comms(const void *one, const void *two)
 {
 	const struct rank_row *a = *(const struct rank_row *const *)one;
 	const struct rank_row *b = *(const struct rank_row *const *)two;
-	int r = rank_order(b->has_comm_id, a->has_comm_id);
+	int r = number_order(b->has_comm_id, a->has_comm_id);
 
 	if (!r && !a->has_comm_id)
-		r = rank_order(a->process_id, b->process_id);
+		r = number_order(a->process_id, b->process_id);
 	if (!r && !a->has_comm_id)
-		return rank_order(a->comm_index, b->comm_index);
-	r = r ? r : rank_order(a->comm_id, b->comm_id);
-	r = r ? r : rank_order((uint64_t)a->nranks, (uint64_t)b->nranks);
+		return number_order(a->comm_index, b->comm_index);
+	r = r ? r : number_order(a->comm_id, b->comm_id);
+	r = r ? r : number_order((uint64_t)a->nranks, (uint64_t)b->nranks);
 	return r ? r : strcmp(a->comm_name, b->comm_name);
 }
 
@@ -546,7 +541,7 @@ static int rank_row_compare_own_comms(const void *one, const void *two)
 	const struct rank_row *b = *(const struct rank_row *const *)two;
 	int r = rank_row_compare_comms(one, two);
 
-	return r ? r : rank_order(a->uid, b->uid);
+	return r ? r : number_order(a->uid, b->uid);
 }
 
 static int rank_row_compare_gpus(const void *one, const void *two)
@@ -566,8 +561,8 @@ static int rank_row_compare(const void *one, const void *two)
 
 	r = r ? r : rank_row_compare_comms(one, two);
 	r = r ? r : (a->rank > b->rank) - (a->rank < b->rank);
-	r = r ? r : rank_order(a->process_id, b->process_id);
-	return r ? r : rank_order(a->comm_index, b->comm_index);
+	r = r ? r : number_order(a->process_id, b->process_id);
+	return r ? r : number_order(a->comm_index, b->comm_index);
 }
 
 /* Sorts rows, and tells how many differ. */

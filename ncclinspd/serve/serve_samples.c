@@ -109,27 +109,22 @@ static bool samples_measure(const struct op *op, void *arg)
 
 #define HOPS	64	/* operations on other communicators, before one that is left out */
 
-static int sample_order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_start(const void *one, const void *two)
 {
 	const struct samples_row *a = one, *b = two;
 
-	return a->gpu != b->gpu ? sample_order(a->gpu, b->gpu) :
-				  sample_order(a->start_ns, b->start_ns);
+	return a->gpu != b->gpu ? number_order(a->gpu, b->gpu) :
+				  number_order(a->start_ns, b->start_ns);
 }
 
 static int by_name(const void *one, const void *two)
 {
 	const struct samples_row *a = one, *b = two;
-	int r = sample_order(a->process_id, b->process_id);
+	int r = number_order(a->process_id, b->process_id);
 
-	r = r ? r : sample_order(a->comm_index, b->comm_index);
-	r = r ? r : sample_order((uintptr_t)a->func, (uintptr_t)b->func);
-	return r ? r : sample_order(a->seq, b->seq);
+	r = r ? r : number_order(a->comm_index, b->comm_index);
+	r = r ? r : number_order((uintptr_t)a->func, (uintptr_t)b->func);
+	return r ? r : number_order(a->seq, b->seq);
 }
 
 static bool sample_is_same_comm(const struct samples_row *a, const struct samples_row *b)
