@@ -367,7 +367,8 @@ static int config_take_arguments(struct config *c, int argc, char **argv, config
 				    optarg);
 			return -EINVAL;
 		}
-		c->origin[row - config_rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
+		c->origin[row - config_rows] =
+			(struct config_origin){ .source = CONFIG_FROM_OPTION };
 	}
 	if (optind < argc) {
 		config_tell(fn, "unexpected argument \"%s\"; try: ncclinspd --help", argv[optind]);

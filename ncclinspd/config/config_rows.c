@@ -510,7 +510,8 @@ const struct config_row config_rows[] = {
 	  "print a configuration file with all defaults", NULL, false, CONFIG_FLAG, 0, 0, NULL },
 	{ "version", 'V', NULL, set_question, NULL, "print the version", NULL,
 	  false, CONFIG_FLAG, 0, 0, NULL },
-	{ "help", 'h', NULL, set_question, NULL, "print this", NULL, false, CONFIG_FLAG, 0, 0, NULL },
+	{ "help", 'h', NULL, set_question, NULL, "print this", NULL,
+	  false, CONFIG_FLAG, 0, 0, NULL },
 	{ .name = NULL },
 };
 

@@ -338,7 +338,8 @@ static int store_write(struct store *s, const char *name, char **text, size_t by
 	return 0;
 }
 
-static int store_read(const struct store *s, const char *name, size_t most, char **text, size_t *bytes)
+static int store_read(const struct store *s, const char *name, size_t most, char **text,
+		      size_t *bytes)
 {
 	CLEANUP(cleanup_closep) int fd = -1;
 	CLEANUP(cleanup_freep) char *buffer = NULL;
