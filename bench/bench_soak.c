@@ -19,7 +19,7 @@
 #define COMMS		200
 #define BATCH		256
 #define STEPS		20
-#define FULL_AFTER	10	/* jobs, until what is kept of those that are over is full */
+#define FULL_AFTER	14	/* jobs, until what is kept of those that are over is full */
 #define BOUND_KIB	(100 << 10)	/* 1600 ranks of communicators; 128 have to do with 64 */
 #define GROWTH_KIB	64	/* of tables that are touched as they fill */
 

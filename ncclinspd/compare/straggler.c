@@ -123,6 +123,7 @@ struct recent {
 struct straggler_member {
 	struct keyed_head head;
 	uint64_t key;
+	uint64_t process_id;
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
 	/* Part i is at i modulo their number. */
@@ -523,6 +524,7 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 	member = keyed_use_again(&s->members, seat->member, &key, 0, &made);
 	if (!track || !member)
 		return LATE_NOBODY;
+	member->process_id = p->process_id;
 	seat->track = keyed_number(track);
 	seat->member = keyed_number(member);
 	join_unit(member, u->key);
@@ -1064,11 +1066,13 @@ static void member_note_end(struct straggler *s, const struct op *op, uint64_t n
 	m = keyed_find(&s->members, &key);
 	if (!m)
 		m = keyed_use(&s->members, &key, 0, &made);
-	if (m)
-		member_add(m, now_ns, &(struct recent){
-			.ended = may_be_timed, .finished = 1,
-			.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
-		});
+	if (!m)
+		return;
+	m->process_id = op->process_id;
+	member_add(m, now_ns, &(struct recent){
+		.ended = may_be_timed, .finished = 1,
+		.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
+	});
 }
 
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
@@ -1156,11 +1160,17 @@ static void forget_unit(struct straggler *s, struct straggler_unit *u)
 void straggler_forget(struct straggler *s, uint64_t process_id)
 {
 	struct straggler_unit *u = keyed_next(&s->units, NULL), *next;
+	struct straggler_member *m, *behind;
 
 	for (; u; u = next) {
 		next = keyed_next(&s->units, u);
 		if (unit_has_process(u, process_id))
 			forget_unit(s, u);
+	}
+	for (m = keyed_next(&s->members, NULL); m; m = behind) {
+		behind = keyed_next(&s->members, m);
+		if (m->process_id == process_id)
+			keyed_drop(&s->members, m);
 	}
 }
 

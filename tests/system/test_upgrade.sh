@@ -45,7 +45,7 @@ check "a job of the daemon's version is watched" wait_until 20 live "$same"
 check "and nothing is said of formats" sh -c '! "$1" ps 2>&1 | grep -i format' sh "$I"
 job "$OTHER/libnccl-profiler-insp.so"
 check "one of the next version is seen not to be" wait_until 20 foreign 3
-NEWER="not watched: process $JOB, whose plugin writes format 3; the daemon reads format 2: it is the older one, restart it"
+NEWER="not watched: process $JOB, whose plugin writes format 3; the daemon reads format 2: the daemon is older: restart it"
 check "ps says why, and what to do" has "$NEWER" "$I" ps
 check "beside what it can tell" has "$same .* live" "$I" ps
 check "not among rows for machines" sh -c '! "$1" ps -o csv 2>&1 | grep format' sh "$I"
@@ -72,7 +72,7 @@ DAEMON_PID=$!
 started+=("$DAEMON_PID")
 check "the next version's daemon comes" wait_until 30 api_answers
 check "it sees that the old job is none of its own" wait_until 20 foreign 2
-OLDER="not watched: process $same, whose plugin writes format 2; the daemon reads format 3: the plugin is the older one, .* until the job starts anew"
+OLDER="not watched: process $same, whose plugin writes format 2; the daemon reads format 3: the plugin is older, .* until the job is started again"
 check "ps says why, and what to do" has "$OLDER" "$I" ps
 check "and does not say that there is no job" sh -c '! "$1" ps 2>&1 | grep "no process"' sh "$I"
 check "status says it" has "format $OLDER" "$I" status
