@@ -250,8 +250,8 @@ static void head_put(const struct job_run *run, struct cli *cli, int status, con
 	if (n)
 		phrase_add_processes(&text, run, all, n);
 	else
-		phrase_add(&text, "; none of its processes here loaded the plugin into NCCL (to "
-			   "see why: NCCL_DEBUG=INFO, ncclinsp doctor)");
+		phrase_add(&text, "; none of its processes here was seen with the plugin in NCCL "
+			   "(to see why: NCCL_DEBUG=INFO, ncclinsp doctor)");
 	if (run->owns && n)
 		phrase_add_cost(&text, cli);
 	prose_begin(&page, cli, PROSE_WIDEST);

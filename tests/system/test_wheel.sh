@@ -58,7 +58,7 @@ cat >"$T/job.scn" <<-'SCN'
 	nodes 1
 	processes 2
 	comm dp ranks 0-1 channels 2
-	loop 40
+	loop 200
 		compute 5ms
 		AllReduce dp 64Ki float32
 	end
