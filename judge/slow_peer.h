@@ -39,7 +39,7 @@ struct slow_link {
 	uint64_t comm_id;
 	name_t comm_name;	/* NULL: none */
 	int32_t nranks, rank, peer;
-	uint32_t channel;
+	uint32_t comm_index, channel;
 	const char *host;	/* NULL: not told, or nothing but this node is looked at */
 	uint64_t bytes, steps;		/* transfers whose times are known, as are */
 	uint64_t busy_ns, held_ns;	/* on the wire; ready, and waiting for room */

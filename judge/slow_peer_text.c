@@ -92,8 +92,8 @@ static void add_queue(struct phrase *text, const struct slow_peer_queue *q)
 		   q->is_socket ? "socket" : "queue pair", q->number, q->channel);
 	if (q->nic != UNKNOWN_I32)
 		phrase_add(text, ", NIC %" PRId32, q->nic);
-	phrase_add(text, ") takes %.1f times as long as the median of the %" PRIu32 " others to "
-		   "that rank. ", q->load.ratio, q->load.others);
+	phrase_add(text, ") takes %.1f times as long as the median of all %" PRIu32 " to that "
+		   "rank. ", q->load.ratio, q->load.others + 1);
 }
 
 void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
@@ -132,8 +132,8 @@ void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
 		phrase_add(&phrase, ". ");
 	}
 	if (by_queue)
-		phrase_add(&phrase, "One of several paths is bad: check the one that the network "
-			   "chose for it (ECMP), its switches' port counters, cables, congestion");
+		phrase_add(&phrase, "Check the path that the network chose for it (ECMP), and the "
+			   "NIC of its channel: port counters, cables, congestion");
 	else if (slow_peer_lacks_cpu(p))
 		add_cpu(&phrase, p);
 	else if (by_room)

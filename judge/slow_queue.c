@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each queue is held against the median of the others, which a few slow ones do not move: where
- * half of them are slow, none is.
+ * Each queue is held against the median of all, the upper one of an even number: where half of
+ * them are slow, none is.  Of two it is held against the other, and neither is slow.
  */
 #include "judge/slow_queue.h"
 
@@ -33,14 +33,14 @@ void slow_queues_compare(struct slow_queue *q, uint32_t n, double *scratch)
 	stat_sort(scratch, compared);
 	for (uint32_t i = 0; i < n; i++) {
 		double median = (double)q[i].median_ns;
-		uint32_t middle = compared > 1 ? (compared - 2) / 2 : 0;
+		uint32_t usual = compared > 2 ? compared / 2 : median <= scratch[0];
 
 		q[i].others = 0;
 		q[i].ratio = -1;
 		if (compared < 2 || !slow_queue_counts(&q[i]))
 			continue;
 		q[i].others = compared - 1;
-		q[i].ratio = median / scratch[middle + (median <= scratch[middle])];
+		q[i].ratio = median / scratch[usual];
 	}
 }
 
@@ -52,15 +52,18 @@ bool slow_queue_is_slow(const struct slow_queue *q)
 void slow_queues_sum_add(struct slow_queues_sum *sum, const struct slow_queue *q)
 {
 	double took_ns = (double)q->requests * (double)q->median_ns;
+	bool slow = slow_queue_is_slow(q);
 
 	if (q->ratio <= 0)
 		return;
+	sum->queues++;
+	sum->slow += slow;
 	sum->took_ns += took_ns;
-	sum->usual_ns += slow_queue_is_slow(q) ? took_ns / q->ratio : took_ns;
+	sum->usual_ns += slow ? took_ns / q->ratio : took_ns;
 }
 
 bool slow_queues_explain(const struct slow_queues_sum *sum, double ratio)
 {
-	return sum->usual_ns > 0 &&
+	return sum->usual_ns > 0 && (sum->slow < sum->queues || sum->queues == 1) &&
 	       sum->took_ns / sum->usual_ns - 1 >= EXPLAINS * (ratio - 1);
 }

@@ -66,55 +66,59 @@ START_TEST(a_slow_channel_is_told_from_a_slow_link)
 }
 END_TEST
 
-/* Four queue pairs on each of two channels, of which that one takes so many times as long. */
-static void requests(int32_t rank, int32_t peer, uint32_t slow, uint64_t times)
+static const struct path {
+	int32_t rank, peer;
+	uint32_t slow;		/* bits of queue pairs, four on each of three channels */
+	uint64_t times;		/* how much longer their requests take */
+	uint16_t comm;
+	bool named, no_id;
+} paths[] = {
+	{ 1, 2, 1 << 5, 12, 0, true, false },
+	{ 1, 2, 1 << 5, 12, 0, true, true },	/* until profiler API 3 */
+	{ 1, 2, 1 << 1, 12, 0, false, false },	/* on another channel */
+	{ 1, 3, 1 << 5, 12, 0, false, false },	/* to another rank */
+	{ 0, 2, 1 << 5, 12, 0, false, false },	/* of another process */
+	{ 1, 2, 1 << 5, 12, 1, false, false },	/* of another communicator of the same process */
+	{ 1, 2, 1 << 5, 3, 0, false, false },	/* makes the channel 1.5 times slower, not 3 */
+	{ 1, 2, 0xf0, 12, 0, false, false },	/* all of the channel: its NIC, perhaps */
+};
+
+static void requests(const struct path *path)
 {
-	for (uint32_t i = 0; i < 8 * 20; i++) {
+	for (uint32_t i = 0; i < 12 * 20; i++) {
+		bool slow = path->slow & 1u << i % 12;
 		const struct nci_ev_net_plugin ev = {
 			.form = 2 | NCI_FORM_SEND, .id = NCI_NET_IB_V1, .op = 9,
-			.channel = (uint8_t)(i % 8 / 4), .peer = peer, .bytes = 4096,
-			.queue = 300 + i % 8, .start = 1000000,
-			.stop = 1000000 + 10000 * (i % 8 == slow ? times : 1),
+			.channel = (uint8_t)(i % 12 / 4), .peer = path->peer, .bytes = 4096,
+			.queue = 300 + i % 12, .start = 1000000,
+			.stop = 1000000 + 10000 * (slow ? path->times : 1),
 		};
-		const struct net_request r = { .issuer = fx.processes[rank],
-					       .executor = fx.processes[rank], .ev = &ev };
+		const struct net_request r = { .issuer = fx.processes[path->rank],
+					       .executor = fx.processes[path->rank],
+					       .comm_index = path->comm, .ev = &ev };
 
 		queues_add(fx.queues, &r, fx.now_ns);
 	}
 }
 
-static const struct {
-	int32_t rank, peer;
-	uint32_t slow;
-	uint64_t times;
-	int32_t own;		/* rank in its communicator */
-	bool named;
-} paths[] = {
-	{ 1, 2, 5, 12, 1, true },
-	{ 1, 2, 1, 12, 1, false },	/* on the other channel */
-	{ 1, 3, 5, 12, 1, false },	/* to another rank */
-	{ 0, 2, 5, 12, 1, false },	/* of another process */
-	{ 1, 2, 5, 12, 6, false },	/* of another rank of the same process */
-	{ 1, 2, 5, 3, 1, false },	/* that makes the channel 1.5 times as slow, not three */
-};
-
 START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
 {
+	const struct path *path = &paths[_i];
 	json_t *a, *queue;
 
 	start_ranks();
-	fx.processes[paths[_i].rank]->comms[0].rank = paths[_i].own;
-	requests(paths[_i].rank, paths[_i].peer, paths[_i].slow, paths[_i].times);
-	fx.processes[paths[_i].rank]->comms[0].rank = paths[_i].rank;
+	fx.processes[path->rank]->comms[0].has_id = !path->no_id;
+	requests(path);
+	fx.processes[path->rank]->comms[0].has_id = true;
 	run_ring(15, 3, 1, 0);
 	a = only_finding("?active=true");
 	queue = fx_at(a, "findings.0.evidence.queue");
-	ck_assert(json_is_null(queue) != paths[_i].named);
-	ck_assert(!strstr(fx_text(a, "findings.0.text"), "queue pair 305") == !paths[_i].named);
-	if (paths[_i].named) {
+	ck_assert(json_is_null(queue) != path->named);
+	ck_assert(!strstr(fx_text(a, "findings.0.text"), "queue pair 305") == !path->named);
+	if (path->named) {
 		ck_assert_uint_eq(fx_number(queue, "number"), 305);
 		ck_assert_uint_eq(fx_number(queue, "channel"), 1);
-		ck_assert_uint_eq(fx_number(queue, "others"), 7);
+		ck_assert_uint_eq(fx_number(queue, "others"), 11);
 	}
 	json_decref(a);
 }

@@ -89,8 +89,8 @@ END_TEST
 START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 {
 	const char *told = "20 % of the time. Its queue pair 279 (channel 2, NIC 1) takes 7.9 "
-			   "times as long as the median of the 15 others to that rank. One of "
-			   "several paths is bad: check the one that the network chose for it ";
+			   "times as long as the median of all 16 to that rank. Check the "
+			   "path that the network chose for it (ECMP), and the NIC of its channel";
 
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	slow[0].queue = (struct slow_peer_queue){ .load = { .others = 15, .ratio = 7.9 },

@@ -32,17 +32,25 @@ START_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow)
 }
 END_TEST
 
-START_TEST(several_on_one_bad_path_are_slow_but_half_of_all_are_not)
+START_TEST(several_on_one_bad_path_are_slow)
 {
 	for (int i = 0; i < 3; i++)
 		q[i].median_ns = 3000;
 	slow_queues_compare(q, QUEUES, scratch);
 	ck_assert_double_eq(q[0].ratio, 3);
 	ck_assert_double_eq(q[7].ratio, 1);
-	for (int i = 0; i < 5; i++)
-		q[i].median_ns = 3000;
-	slow_queues_compare(q, QUEUES, scratch);
-	for (int i = 0; i < QUEUES; i++)
+}
+END_TEST
+
+/* Of 3 to 8: half of them, or one more. */
+START_TEST(where_half_of_them_are_slow_none_is)
+{
+	uint32_t n = 3 + (uint32_t)_i / 2, slow = (n + 1) / 2 + (uint32_t)_i % 2;
+
+	for (uint32_t i = 0; i < slow; i++)
+		q[i].median_ns = 9000;
+	slow_queues_compare(q, n, scratch);
+	for (uint32_t i = 0; i < n; i++)
 		ck_assert(!slow_queue_is_slow(&q[i]));
 }
 END_TEST
@@ -56,7 +64,7 @@ START_TEST(of_two_nobody_knows_which_is_the_usual_one)
 	ck_assert(!slow_queue_is_slow(&q[1]));
 	q[2].median_ns = 1100;
 	slow_queues_compare(q, 3, scratch);
-	ck_assert_double_eq(q[1].ratio, 5);
+	ck_assert_double_eq(q[1].ratio, 5000 / 1100.);
 	ck_assert(slow_queue_is_slow(&q[1]));
 }
 END_TEST
@@ -102,15 +110,31 @@ START_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs)
 }
 END_TEST
 
+/* Both queues of a slow channel; or the only one, where a connection has one. */
+START_TEST(path_of_one_is_not_why_all_of_several_are_slow)
+{
+	struct slow_queues_sum sum = { 0 };
+
+	q[5].median_ns = q[6].median_ns = 4000;
+	slow_queues_compare(q, QUEUES, scratch);
+	slow_queues_sum_add(&sum, &q[5]);
+	ck_assert(slow_queues_explain(&sum, 4));
+	slow_queues_sum_add(&sum, &q[6]);
+	ck_assert(!slow_queues_explain(&sum, 4));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow),
-		FX_TEST(several_on_one_bad_path_are_slow_but_half_of_all_are_not),
+		FX_TEST(several_on_one_bad_path_are_slow),
+		FX_LOOP(where_half_of_them_are_slow_none_is, 0, 12),
 		FX_TEST(of_two_nobody_knows_which_is_the_usual_one),
 		FX_TEST(few_requests_and_times_that_nobody_knows_are_not_compared),
 		FX_TEST(requests_are_alike_within_a_factor_of_two),
 		FX_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs),
+		FX_TEST(path_of_one_is_not_why_all_of_several_are_slow),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -47,7 +47,7 @@ static bool keep(const struct queues_row *row, void *arg)
 
 static int look(enum links_window window)
 {
-	const struct queues_query query = { .windows = 1u << window, .all_users = true };
+	const struct links_query query = { .windows = 1u << window, .all_users = true };
 
 	nrows = 0;
 	return queues_visit(queues, &query, fx.now, keep, NULL);
@@ -97,7 +97,7 @@ START_TEST(requests_of_a_queue_pair_are_counted_and_timed)
 	ck_assert_uint_eq(rows[0].max_ns, 500000);
 	ck_assert_uint_eq(rows[0].number, 300);
 	ck_assert_int_eq(rows[0].nic, 1);
-	ck_assert(!rows[0].is_socket && rows[0].placed && rows[0].who.send);
+	ck_assert(!rows[0].is_socket && rows[0].who.send);
 	ck_assert_int_eq(rows[0].who.pid, fx.a.p.pid);
 	ck_assert_uint_eq(rows[0].who.comm_id, 0xc1);
 	ck_assert_str_eq(rows[0].who.comm_name, "tp");
@@ -124,7 +124,7 @@ START_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel)
 }
 END_TEST
 
-/* One of each, which only together would be enough to compare. */
+/* Three of each, of which those that are unlike take longer. */
 static void give_like(int what)
 {
 	union fx_record r = make_request(0, 300, 10000);
@@ -188,7 +188,7 @@ START_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer)
 	r.net.op = 0;
 	fx_give(&fx, &fx.a, &r);
 	ck_assert_int_eq(look(LINKS_ALL), 1);
-	ck_assert(rows[0].is_socket && !rows[0].placed);
+	ck_assert(rows[0].is_socket);
 	ck_assert_int_eq(rows[0].nic, UNKNOWN_I32);
 	ck_assert_int_eq(rows[0].who.peer, UNKNOWN_I32);
 	ck_assert_int_eq(rows[0].who.rank, 0);
@@ -306,6 +306,32 @@ START_TEST(requests_of_other_sizes_make_no_queue_slow)
 }
 END_TEST
 
+/* Both ways differ from queue to queue, beside what the network does with it. */
+START_TEST(queues_of_another_nic_or_process_are_not_compared)
+{
+	union fx_record r;
+
+	for (uint32_t i = 0; i < 7 * 30; i++, fx.now += FX_MS) {
+		bool other = i % 7 > 3;
+
+		r = make_request(0, 300 + i % 7, other ? 90000 : 10000);
+		if (_i && !other) {
+			r.net.form |= NCI_FORM_FOREIGN;
+			r.net.origin = nci_context(fx.b.p.nonce, 1);
+			r.net.comm = NCI_COMM_NONE;
+		} else if (_i) {
+			fx_give(&fx, &fx.b, &r);
+			continue;
+		}
+		r.net.device = !_i && other;
+		fx_give(&fx, &fx.a, &r);
+	}
+	ck_assert_int_eq(look(LINKS_ALL), 7);
+	for (int i = 0; i < 7; i++)
+		ck_assert_double_eq_tol(rows[i].load.ratio, 1, 0.01);
+}
+END_TEST
+
 static void come_meanwhile(void *arg)
 {
 	(void)arg;
@@ -313,9 +339,19 @@ static void come_meanwhile(void *arg)
 		give(0, 300, 10000, 1);
 }
 
+/* More than can wait. */
+static void come_in_masses(void *arg)
+{
+	union fx_record r = make_request(0, 300, 10000);
+
+	(void)arg;
+	for (int i = 0; i < 3000; i++)
+		fx_give(&fx, &fx.a, &r);
+}
+
 START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 {
-	const struct queues_query query = { .windows = 1u << LINKS_ALL, .all_users = true,
+	const struct links_query query = { .windows = 1u << LINKS_ALL, .all_users = true,
 					    .meanwhile = come_meanwhile };
 
 	give(0, 300, 10000, 5);
@@ -324,6 +360,20 @@ START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 	ck_assert_uint_eq(rows[0].requests, 5);
 	ck_assert_int_eq(look(LINKS_ALL), 1);
 	ck_assert_uint_eq(rows[0].requests, 6);
+}
+END_TEST
+
+START_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait)
+{
+	const struct links_query query = { .windows = 3, .all_users = true,
+					    .meanwhile = come_in_masses };
+
+	give(0, 300, 10000, 5);
+	nrows = 0;
+	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 2);
+	ck_assert_int_eq(nrows, 2);
+	ck_assert_uint_eq(rows[0].requests, 3005);
+	ck_assert_uint_eq(rows[1].requests, 3005);
 }
 END_TEST
 
@@ -340,7 +390,9 @@ int main(void)
 		FX_TEST(the_last_minute_forgets_what_all_the_time_keeps),
 		FX_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms),
 		FX_TEST(requests_of_other_sizes_make_no_queue_slow),
+		FX_LOOP(queues_of_another_nic_or_process_are_not_compared, 0, 2),
 		FX_TEST(what_comes_while_rows_are_made_waits_for_its_turn),
+		FX_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

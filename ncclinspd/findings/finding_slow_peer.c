@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "judge/slow_peer.h"
 #include "ncclinspd/base/jobs.h"
@@ -90,7 +91,7 @@ static bool links_take_row(const struct links_row *row, void *arg)
 		.column = who->peer, .user = who->uid, .process = who->process_id,
 		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
 		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
-		.peer = who->peer, .channel = who->channel,
+		.peer = who->peer, .comm_index = who->comm_index, .channel = who->channel,
 		.bytes = sums->timed_bytes, .steps = sums->timed_steps,
 		.busy_ns = sums->busy_ns, .held_ns = sums->held_ns,
 	};
@@ -306,11 +307,10 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 	}
 }
 
-/* The queues of a slow link, or of its slow channel. */
+/* The queues of a slow link, or of its slow channel, of which the slowest may be why. */
 struct slow_peer_queues {
 	struct slow_peer *p;
 	struct slow_queues_sum sum;
-	struct slow_peer_queue slowest;
 };
 
 /* Rows come with the slowest first. */
@@ -320,13 +320,13 @@ static bool queues_take_row(const struct queues_row *row, void *arg)
 	const struct slow_link *l = queues->p->worst;
 	const struct links_who *who = &row->who;
 
-	if (!who->send || who->rank != l->rank || who->peer != l->peer ||
-	    who->has_comm_id != l->has_comm_id || (l->has_comm_id && who->comm_id != l->comm_id) ||
+	if (!who->send || who->process_id != l->process || who->comm_index != l->comm_index ||
+	    who->peer != l->peer ||
 	    (queues->p->hot.where == DELAY_CHANNEL && who->channel != l->channel))
 		return true;
 	slow_queues_sum_add(&queues->sum, &row->load);
-	if (!queues->slowest.load.others && slow_queue_is_slow(&row->load))
-		queues->slowest = (struct slow_peer_queue){
+	if (slow_queue_is_slow(&row->load) && !queues->p->queue.load.others)
+		queues->p->queue = (struct slow_peer_queue){
 			.load = row->load, .is_socket = row->is_socket, .number = row->number,
 			.channel = who->channel, .nic = row->nic,
 		};
@@ -337,16 +337,17 @@ static bool queues_take_row(const struct queues_row *row, void *arg)
 static void slow_peer_set_queue(const struct slow_peer_context *s, struct slow_peer *p)
 {
 	struct slow_peer_queues queues = { .p = p };
-	const struct queues_query query = {
-		.windows = 1u << LINKS_60S, .all_users = true, .process_id = p->worst->process,
+	const struct links_query query = {
+		.windows = 1u << LINKS_60S, .all_users = true,
 		.meanwhile = links_meanwhile, .meanwhile_arg = s->dg,
 	};
 	struct queues *source = diagnose_source(s->dg)->queues;
 
-	if (source && queues_stats(source)->queues && p->aspect == SLOW_PEER_WIRE &&
-	    queues_visit(source, &query, s->now_ns, queues_take_row, &queues) > 0 &&
-	    slow_queues_explain(&queues.sum, p->hot.ratio))
-		p->queue = queues.slowest;
+	if (!source || !queues_stats(source)->queues || p->aspect != SLOW_PEER_WIRE)
+		return;
+	queues_visit(source, &query, s->now_ns, queues_take_row, &queues);
+	if (!slow_queues_explain(&queues.sum, p->hot.ratio))
+		memset(&p->queue, 0, sizeof(p->queue));
 }
 
 static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer *p,

@@ -96,24 +96,19 @@ struct wanted {
 	struct sent_listing *listing;
 };
 
-static bool wanted_has(const struct query *q, const struct links_who *who)
+static bool wanted_keep(const struct wanted *wanted, const struct links_who *who, const void *row,
+			size_t bytes)
 {
+	const struct query *q = wanted->query;
 	const struct query_rank rank = {
 		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
 		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
 		.pid = who->pid,
 	};
-
-	return (q->peer == UNKNOWN_I32 || q->peer == who->peer) &&
-	       (q->send == QUERY_ANY || q->send == who->send) && query_wants(q, &rank);
-}
-
-static bool wanted_keep(const struct wanted *wanted, const struct links_who *who, const void *row,
-			size_t bytes)
-{
 	void *copy;
 
-	if (!wanted_has(wanted->query, who))
+	if ((q->peer != UNKNOWN_I32 && q->peer != who->peer) ||
+	    (q->send != QUERY_ANY && q->send != who->send) || !query_wants(q, &rank))
 		return true;
 	copy = listing_add(wanted->listing);
 	if (copy)
@@ -131,6 +126,18 @@ static bool queues_keep_row(const struct queues_row *row, void *arg)
 	return wanted_keep(arg, &row->who, row, sizeof(*row));
 }
 
+static struct links_query peers_query(const struct request *r)
+{
+	return (struct links_query){
+		.windows = r->query.link_windows,
+		.together = r->query.together,
+		.all_users = r->viewer.all,
+		.uid = r->viewer.uid,
+		.meanwhile = serve_meanwhile_arg,
+		.meanwhile_arg = r->serve,
+	};
+}
+
 struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen)
 {
 	return listing_new(s, "peers", sizeof(struct links_row), peer_put_row, chosen);
@@ -139,14 +146,7 @@ struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen 
 int serve_take_peers(struct request *r, struct sent_listing *l)
 {
 	struct serve *s = r->serve;
-	struct links_query query = {
-		.windows = r->query.link_windows,
-		.together = r->query.together,
-		.all_users = r->viewer.all,
-		.uid = r->viewer.uid,
-		.meanwhile = serve_meanwhile_arg,
-		.meanwhile_arg = s,
-	};
+	struct links_query query = peers_query(r);
 	struct wanted wanted = { .query = &r->query, .listing = l };
 	int err = links_visit(s->source.links, &query, s->now_ns, peers_keep_row, &wanted);
 
@@ -165,23 +165,11 @@ struct sent_listing *serve_new_queues(const struct serve *s, const struct chosen
 
 int serve_take_queues(struct request *r, struct sent_listing *l)
 {
-	struct serve *s = r->serve;
-	struct queues_query query = {
-		.windows = r->query.link_windows,
-		.all_users = r->viewer.all,
-		.uid = r->viewer.uid,
-		.meanwhile = serve_meanwhile_arg,
-		.meanwhile_arg = s,
-	};
+	const struct links_query query = peers_query(r);
 	struct wanted wanted = { .query = &r->query, .listing = l };
-	int err = queues_visit(s->source.queues, &query, s->now_ns, queues_keep_row, &wanted);
 
-	if (err == -EAGAIN) {
-		listing_clear(l);
-		query.meanwhile = NULL;
-		err = queues_visit(s->source.queues, &query, s->now_ns, queues_keep_row, &wanted);
-	}
-	return err;
+	return queues_visit(r->serve->source.queues, &query, r->serve->now_ns, queues_keep_row,
+			    &wanted);
 }
 
 int serve_peers(struct request *r, struct answer *a)

@@ -22,41 +22,38 @@
 #define QUEUES_HELD	2048	/* requests that come while a query is at work */
 #define QUEUES_BREATH	32	/* queues looked at before others' turn */
 
-/* A number is of one device, and a process may have several: the link is part of the key. */
+/*
+ * A number is of one device, and a process may have several: the link is part of the key.  Queues
+ * that agree in all before `channel` are compared; all from `issuer` on is one queue's.
+ */
 struct queue_key {
+	uint32_t size;		/* slow_queue_size() */
+	uint32_t zero;
 	uint64_t issuer, executor;	/* process ids */
+	uint32_t kind;		/* QUEUE_* */
 	uint32_t comm_index;
 	int32_t peer;
+	int32_t nic;
 	uint32_t channel;
 	uint32_t number;
-	int32_t nic;
-	uint32_t kind;		/* QUEUE_* */
-	uint32_t zero;
-	uint32_t size;		/* slow_queue_size(); the last member */
 };
 _Static_assert(sizeof(struct queue_key) == 48, "padding would be compared");
 
 #define QUEUE_SEND	1u
-#define QUEUE_PLACED	2u
-#define QUEUE_SOCKET	4u
+#define QUEUE_SOCKET	2u
 
 struct queue_sums {
+	uint64_t period;	/* slices_period(); 0: never used, or no slice */
 	uint64_t bytes;
 	uint64_t first_ns, last_ns;	/* when the first began and the last ended */
 	struct value_sums flight;	/* ns from the posting to the completion */
-};
-
-struct queue_slice {
-	uint64_t period;	/* slices_period(); 0: never used */
-	struct queue_sums sums;
 };
 
 struct queue {
 	struct keyed_head head;
 	struct queue_key key;
 	struct links_who who;
-	struct queue_sums sums;	/* totals since it was made */
-	struct queue_slice slice[SLICES];
+	struct queue_sums sums[SLICES + 1];	/* slices, and all since it was made */
 };
 
 /* A request, on its way into its queue. */
@@ -88,9 +85,8 @@ static void queue_gone(void *item, void *arg)
 	struct queue *queue = item;
 	struct queues *q = arg;
 
-	queue_sums_clear(&queue->sums, &q->chunks);
-	for (int i = 0; i < SLICES; i++)
-		queue_sums_clear(&queue->slice[i].sums, &q->chunks);
+	for (int i = 0; i <= SLICES; i++)
+		queue_sums_clear(&queue->sums[i], &q->chunks);
 }
 
 static void queue_sums_add(struct queues *q, struct queue_sums *sums, const struct queue_entry *e)
@@ -109,13 +105,13 @@ static struct queue_sums *queue_current_slice(struct queues *q, struct queue *qu
 					      uint64_t now_ns)
 {
 	uint64_t period = slices_period(now_ns);
-	struct queue_slice *slice = &queue->slice[period % SLICES];
+	struct queue_sums *slice = &queue->sums[period % SLICES];
 
 	if (slice->period < period) {
-		queue_sums_clear(&slice->sums, &q->chunks);
+		queue_sums_clear(slice, &q->chunks);
 		slice->period = period;
 	}
-	return &slice->sums;
+	return slice;
 }
 
 static void queues_take_in(const void *entry, void *arg)
@@ -129,7 +125,7 @@ static void queues_take_in(const void *entry, void *arg)
 		return;
 	if (made)
 		queue->who = e->who;
-	queue_sums_add(q, &queue->sums, e);
+	queue_sums_add(q, &queue->sums[SLICES], e);
 	queue_sums_add(q, queue_current_slice(q, queue, e->now_ns), e);
 	q->stats.queues = keyed_count(&q->table);
 	q->stats.evicted = q->table.evicted;
@@ -138,21 +134,8 @@ static void queues_take_in(const void *entry, void *arg)
 void queues_add(struct queues *q, const struct net_request *request, uint64_t now_ns)
 {
 	const struct nci_ev_net_plugin *ev = request->ev;
-	bool send = ev->form & NCI_FORM_SEND, placed = ev->op && ev->peer >= 0;
 	bool is_socket = ev->id == NCI_NET_SOCKET_V1;
 	struct queue_entry e = {
-		.key = {
-			.issuer = request->issuer->id,
-			.executor = request->executor->id,
-			.comm_index = request->comm_index,
-			.peer = placed ? ev->peer : -1,
-			.channel = placed ? ev->channel : 0,
-			.number = ev->queue,
-			.nic = is_socket ? -1 : ev->device,
-			.kind = (send ? QUEUE_SEND : 0) | (placed ? QUEUE_PLACED : 0) |
-				(is_socket ? QUEUE_SOCKET : 0),
-			.size = slow_queue_size(ev->bytes),
-		},
 		.account = request->issuer->account,
 		.bytes = ev->bytes,
 		.start_ns = timeline_mono(&request->executor->clock, ev->start),
@@ -167,11 +150,22 @@ void queues_add(struct queues *q, const struct net_request *request, uint64_t no
 	q->stats.added++;
 	links_set_who(&e.who, request->issuer, request->executor, request->comm_index,
 		      request->comm_name);
-	e.who.send = send;
-	if (placed) {
+	e.who.send = ev->form & NCI_FORM_SEND;
+	if (ev->op && ev->peer >= 0) {
 		e.who.peer = ev->peer;
 		e.who.channel = ev->channel;
 	}
+	e.key = (struct queue_key){
+		.size = slow_queue_size(ev->bytes),
+		.issuer = e.who.process_id,
+		.executor = request->executor->id,
+		.kind = (e.who.send ? QUEUE_SEND : 0) | (is_socket ? QUEUE_SOCKET : 0),
+		.comm_index = e.who.comm_index,
+		.peer = e.who.peer,
+		.nic = is_socket || ev->device < 0 ? UNKNOWN_I32 : ev->device,
+		.channel = e.who.channel,
+		.number = ev->queue,
+	};
 	held = hold_place(&q->hold);
 	if (held)
 		*held = e;
@@ -220,24 +214,17 @@ const struct queues_stats *queues_stats(const struct queues *q)
 
 /* ---- rows ------------------------------------------------------------------ */
 
-/* The requests of one size. */
-struct queue_candidate {
-	const struct queue *queue;
-	struct slow_queue load;
-};
-
 /* A query under way. */
 struct queues_work {
-	const struct queues *queues;
-	const struct queues_query *query;
+	struct queues *queues;
+	const struct links_query *query;
 	enum links_window window;
 	uint64_t now_ns;
 	struct hold_reader reader;
 	struct histogram h;
-	LIST(struct queue_candidate) c;
+	LIST(struct slow_queue) c;	/* candidates: requests of one size of a struct queue */
 	LIST(struct queues_row) rows;
-	struct slow_queue *loads;	/* one for each candidate, */
-	double *scratch;		/* one for each as well */
+	double *scratch;		/* one for each candidate */
 };
 
 static void queue_sums_merge(struct queues_work *w, struct queue_sums *to,
@@ -254,19 +241,18 @@ static void queue_sums_merge(struct queues_work *w, struct queue_sums *to,
 }
 
 /* Gathers the sums of n of these, and their histogram. */
-static void candidates_gather(struct queues_work *w, const struct queue_candidate *c, size_t n,
+static void candidates_gather(struct queues_work *w, const struct slow_queue *c, size_t n,
 			      struct queue_sums *sums)
 {
 	memset(sums, 0, sizeof(*sums));
 	histogram_clear(&w->h);
-	for (const struct queue_candidate *end = c + n; c < end; c++) {
-		const struct queue *queue = c->queue;
+	for (const struct slow_queue *end = c + n; c < end; c++) {
+		const struct queue_sums *of = ((const struct queue *)c->queue)->sums;
 
-		if (w->window == LINKS_ALL)
-			queue_sums_merge(w, sums, &queue->sums);
-		for (int i = 0; w->window == LINKS_60S && i < SLICES; i++)
-			if (slices_are_recent(queue->slice[i].period, w->now_ns))
-				queue_sums_merge(w, sums, &queue->slice[i].sums);
+		for (int i = 0; i <= SLICES; i++)
+			if (w->window == LINKS_ALL ? i == SLICES :
+						     slices_are_recent(of[i].period, w->now_ns))
+				queue_sums_merge(w, sums, &of[i]);
 	}
 }
 
@@ -281,53 +267,43 @@ static uint64_t gathered_quantile(const struct queues_work *w, const struct queu
 /* False: it has ended. */
 static bool candidates_find(struct queues_work *w)
 {
-	const struct queues_query *query = w->query;
-	const struct keyed *table = &w->queues->table;
-	struct queue_candidate c = { .load.ratio = -1 };
+	const struct links_query *query = w->query;
+	const struct queue *queue = NULL;
 	struct queue_sums sums;
 
 	w->c.n = w->rows.n = 0;
-	while ((c.queue = keyed_next(table, c.queue))) {
-		const struct links_who *who = &c.queue->who;
+	while ((queue = keyed_next(&w->queues->table, queue))) {
+		struct slow_queue c = { .queue = queue, .ratio = -1 };
 
 		if (!hold_go_on(&w->reader, 1))
 			return false;
-		if ((!query->all_users && who->uid != query->uid) ||
-		    (query->process_id && who->process_id != query->process_id))
+		if (!query->all_users && queue->who.uid != query->uid)
 			continue;
 		candidates_gather(w, &c, 1, &sums);
-		c.load.requests = sums.flight.n;
-		c.load.median_ns = gathered_quantile(w, &sums, 0.5);
+		c.requests = sums.flight.n;
+		c.median_ns = gathered_quantile(w, &sums, 0.5);
 		if (sums.flight.n)
 			*list_must_add(&w->c) = c;
 	}
 	return hold_breathe(&w->reader);
 }
 
-static int numbers_order(int64_t a, int64_t b)
+static const struct queue_key *candidate_key(const void *c)
 {
-	return (a > b) - (a < b);
+	return &((const struct queue *)((const struct slow_queue *)c)->queue)->key;
 }
 
-/* Equal: of one rank, peer, direction and size; channel and queue differ. */
+/* Equal: of one rank, peer, direction, NIC and size; channel and number differ. */
 static int candidates_by_link(const void *a, const void *b)
 {
-	const struct queue_candidate *c = a, *d = b;
-	const struct queue_key *x = &c->queue->key, *y = &d->queue->key;
-	int r = (x->issuer > y->issuer) - (x->issuer < y->issuer);
-
-	r = r ? r : numbers_order(x->comm_index, y->comm_index);
-	r = r ? r : numbers_order(x->peer, y->peer);
-	r = r ? r : numbers_order(x->kind, y->kind);
-	return r ? r : numbers_order(x->size, y->size);
+	return memcmp(candidate_key(a), candidate_key(b), offsetof(struct queue_key, channel));
 }
 
 /* Equal: of one queue. */
 static int candidates_by_queue(const void *a, const void *b)
 {
-	const struct queue_candidate *x = a, *y = b;
-
-	return memcmp(&x->queue->key, &y->queue->key, offsetof(struct queue_key, size));
+	return memcmp(&candidate_key(a)->issuer, &candidate_key(b)->issuer,
+		      sizeof(struct queue_key) - offsetof(struct queue_key, issuer));
 }
 
 /* The place behind those that are equal to the one at i. */
@@ -344,19 +320,15 @@ static uint32_t candidates_end(const struct queues_work *w, uint32_t i,
 /* Receives are not compared, nor is what is not known to go to one peer. */
 static void candidates_compare(struct queues_work *w)
 {
-	struct queue_candidate *c = w->c.at;
 	uint32_t end;
 
 	list_sort(&w->c, candidates_by_link);
 	for (uint32_t i = 0; i < w->c.n; i = end) {
+		const struct queue_key *key = candidate_key(&w->c.at[i]);
+
 		end = candidates_end(w, i, candidates_by_link);
-		if (~c[i].queue->key.kind & (QUEUE_SEND | QUEUE_PLACED))
-			continue;
-		for (uint32_t k = i; k < end; k++)
-			w->loads[k] = c[k].load;
-		slow_queues_compare(&w->loads[i], end - i, w->scratch);
-		for (uint32_t k = i; k < end; k++)
-			c[k].load = w->loads[k];
+		if (key->kind & QUEUE_SEND && key->peer != UNKNOWN_I32)
+			slow_queues_compare(&w->c.at[i], end - i, w->scratch);
 	}
 }
 
@@ -365,10 +337,10 @@ static double load_ns(const struct slow_queue *load)
 	return load->ratio < 0 ? -1 : (double)load->requests * (double)load->median_ns;
 }
 
-static void candidates_make_row(struct queues_work *w, const struct queue_candidate *c, size_t n,
+static void candidates_make_row(struct queues_work *w, const struct slow_queue *c, size_t n,
 				struct queues_row *row)
 {
-	const struct queue_key *key = &c->queue->key;
+	const struct queue_key *key = candidate_key(c);
 	struct queue_sums sums;
 	uint64_t window_ns;
 
@@ -377,11 +349,10 @@ static void candidates_make_row(struct queues_work *w, const struct queue_candid
 	*row = (struct queues_row){
 		.window = w->window,
 		.window_ns = window_ns,
-		.who = c->queue->who,
-		.placed = key->kind & QUEUE_PLACED,
+		.who = ((const struct queue *)c->queue)->who,
 		.is_socket = key->kind & QUEUE_SOCKET,
 		.number = key->number,
-		.nic = key->nic < 0 ? UNKNOWN_I32 : key->nic,
+		.nic = key->nic,
 		.requests = sums.flight.n,
 		.bytes = sums.bytes,
 		.rate = sums.flight.n > 1 && window_ns ?
@@ -389,11 +360,11 @@ static void candidates_make_row(struct queues_work *w, const struct queue_candid
 		.p50_ns = gathered_quantile(w, &sums, 0.5),
 		.p99_ns = gathered_quantile(w, &sums, 0.99),
 		.max_ns = sums.flight.max,
-		.load = c->load,
+		.load = *c,
 	};
 	for (size_t i = 1; i < n; i++)
-		if (load_ns(&c[i].load) > load_ns(&row->load))
-			row->load = c[i].load;
+		if (load_ns(&c[i]) > load_ns(&row->load))
+			row->load = c[i];
 }
 
 static int queues_by_ratio(const void *a, const void *b)
@@ -401,72 +372,72 @@ static int queues_by_ratio(const void *a, const void *b)
 	const struct queues_row *x = a, *y = b;
 	int r = (x->load.ratio < y->load.ratio) - (x->load.ratio > y->load.ratio);
 
-	r = r ? r : numbers_order(x->who.rank, y->who.rank);
-	r = r ? r : numbers_order(x->who.peer, y->who.peer);
-	r = r ? r : numbers_order(x->who.channel, y->who.channel);
-	r = r ? r : numbers_order(x->nic, y->nic);
-	return r ? r : numbers_order(x->number, y->number);
+	r = r ? r : number_order((uint64_t)x->who.rank, (uint64_t)y->who.rank);
+	r = r ? r : number_order((uint64_t)x->who.peer, (uint64_t)y->who.peer);
+	r = r ? r : number_order(x->who.channel, y->who.channel);
+	return r ? r : number_order(x->number, y->number);
 }
 
-static int queues_visit_window(struct queues_work *w, queues_row_fn *visit, void *arg)
+/* False: it has ended. */
+static bool queues_make_rows(struct queues_work *w)
 {
 	uint32_t end;
 
 	if (!candidates_find(w))
-		return -EAGAIN;
+		return false;
 	candidates_compare(w);
 	list_sort(&w->c, candidates_by_queue);
 	for (uint32_t i = 0; i < w->c.n; i = end) {
 		end = candidates_end(w, i, candidates_by_queue);
 		candidates_make_row(w, &w->c.at[i], end - i, list_must_add(&w->rows));
 		if (!hold_go_on(&w->reader, end - i))
-			return -EAGAIN;
+			return false;
 	}
 	list_sort(&w->rows, queues_by_ratio);
+	return true;
+}
+
+static int queues_visit_window(struct queues_work *w, queues_row_fn *visit, void *arg)
+{
+	struct hold *hold = &w->queues->hold;
+
+	hold_begin(&w->reader, hold);
+	if (!queues_make_rows(w)) {
+		w->reader.meanwhile = NULL;
+		hold_begin(&w->reader, hold);
+		queues_make_rows(w);
+	}
+	hold_end(hold);
 	for (uint32_t i = 0; i < w->rows.n; i++)
 		if (!visit(&w->rows.at[i], arg))
 			return -ENOMEM;
 	return (int)w->rows.n;
 }
 
-static int queues_work_init(struct queues_work *w)
-{
-	uint32_t room = keyed_count(&w->queues->table) + 1;
-
-	w->loads = calloc(room, sizeof(*w->loads));
-	w->scratch = calloc(room, sizeof(*w->scratch));
-	return w->loads && w->scratch && list_init(&w->c, room) == 0 &&
-	       list_init(&w->rows, room) == 0 ? 0 : -ENOMEM;
-}
-
-static void queues_work_deinit(struct queues_work *w)
-{
-	list_deinit(&w->c);
-	list_deinit(&w->rows);
-	free(w->loads);
-	free(w->scratch);
-}
-
-int queues_visit(struct queues *q, const struct queues_query *query, uint64_t now_ns,
+int queues_visit(struct queues *q, const struct links_query *query, uint64_t now_ns,
 		 queues_row_fn *visit, void *arg)
 {
-	struct queues_work work = {
+	struct queues_work w = {
 		.queues = q,
 		.query = query,
 		.now_ns = now_ns,
 		.reader = { .most = QUEUES_BREATH, .meanwhile = query->meanwhile,
 			    .arg = query->meanwhile_arg },
 	};
-	int sum = 0, r = queues_work_init(&work);
+	uint32_t room = q->table.config.capacity;
+	int sum = 0, r = list_init(&w.c, room) | list_init(&w.rows, room);
 
-	hold_begin(&work.reader, &q->hold);
-	for (work.window = 0; work.window < LINKS_WINDOW_END && r >= 0; work.window++) {
-		if (!(query->windows & 1u << work.window))
+	w.scratch = calloc(room, sizeof(*w.scratch));
+	if (!w.scratch)
+		r = -ENOMEM;
+	for (w.window = 0; w.window < LINKS_WINDOW_END && r >= 0; w.window++) {
+		if (!(query->windows & 1u << w.window))
 			continue;
-		r = queues_visit_window(&work, visit, arg);
+		r = queues_visit_window(&w, visit, arg);
 		sum += r;
 	}
-	hold_end(&q->hold);
-	queues_work_deinit(&work);
+	list_deinit(&w.c);
+	list_deinit(&w.rows);
+	free(w.scratch);
 	return r < 0 ? r : sum;
 }

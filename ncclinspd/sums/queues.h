@@ -15,16 +15,15 @@
 struct queues_row {
 	enum links_window window;
 	uint64_t window_ns;	/* time from the posting of the first to the end of the last */
-	struct links_who who;
-	bool placed;		/* false: neither peer nor channel is known */
+	struct links_who who;	/* where its operation is not known, without peer and channel */
 	bool is_socket;
 	uint32_t number;	/* queue pair, or descriptor */
-	int32_t nic;		/* place in the connection's list; UNKNOWN_I32 */
+	int32_t nic;		/* place in the connection's list; UNKNOWN_I32: a socket */
 	uint64_t requests;
 	uint64_t bytes;		/* 0: not told */
 	double rate;		/* requests a second; < 0 */
 	uint64_t p50_ns, p99_ns, max_ns;
-	struct slow_queue load;	/* load by the size of requests that took most of its time */
+	struct slow_queue load;	/* requests of the size that took most of its time */
 };
 
 /* Zero means the default. */
@@ -35,21 +34,12 @@ struct queues_limits {
 };
 
 struct queues_stats {
-	uint32_t queues;	/* queues in use */
+	uint32_t queues;	/* in use, each for requests of one size */
 	uint64_t added;		/* requests taken in */
 	uint64_t refused;	/* requests whose times cannot be true, left out */
 	uint64_t evicted;	/* queues thrown out for new ones */
 	uint64_t unbinned;	/* times that found no histogram */
 	uint64_t bytes;		/* memory reserved; what is touched is less */
-};
-
-struct queues_query {
-	uint32_t windows;	/* bits: 1 << enum links_window */
-	bool all_users;
-	uid_t uid;		/* unless all_users */
-	uint64_t process_id;	/* its communicators' alone; 0: all */
-	void (*meanwhile)(void *arg);	/* the same as in struct links_query */
-	void *meanwhile_arg;
 };
 
 struct queues;
@@ -60,9 +50,12 @@ void queues_free(struct queues *q);
 
 void queues_add(struct queues *q, const struct net_request *request, uint64_t now_ns);
 
-/* The same as links_visit(); in each window the slowest against its like first. */
+/*
+ * The same as links_visit(); in each window the slowest against its like first.  Each channel is
+ * apart, and where more comes `meanwhile` than can wait, that is called no more.
+ */
 typedef bool queues_row_fn(const struct queues_row *row, void *arg);
-int queues_visit(struct queues *q, const struct queues_query *query, uint64_t now_ns,
+int queues_visit(struct queues *q, const struct links_query *query, uint64_t now_ns,
 		 queues_row_fn *visit, void *arg);
 
 const struct queues_stats *queues_stats(const struct queues *q);

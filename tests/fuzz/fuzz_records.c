@@ -355,8 +355,7 @@ static void ask(void)
 	};
 
 	links_visit(links, &peers, now_ns, look_at_link, NULL);
-	queues_visit(queues, &(struct queues_query){ .windows = ~0u, .all_users = true }, now_ns,
-		     look_at_queue, NULL);
+	queues_visit(queues, &peers, now_ns, look_at_queue, NULL);
 	aggregate_query(aggregate, &summary, now_ns, look_at_cell, NULL);
 	diagnose_look(diagnose, now_ns);
 }

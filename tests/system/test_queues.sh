@@ -86,13 +86,20 @@ if wait_until 25 found slow .evidence.queue >/dev/null || ! is_busy; then
 		'.verdict == "CHANNEL" and .ranks == [1] and (.evidence.queue |
 		.kind == "qp" and .number == 269 and .channel == 1 and .nic == 0 and .others == 7 and .ratio > 2)'
 	check "... and in its sentence, with what to do" found slow \
-		'(.text | test("[.] Its queue pair 269 \\(channel 1, NIC 0\\) takes [0-9.]+ times .* the 7 others to that rank[.] One of several paths is bad"))'
+		'(.text | test("[.] Its queue pair 269 \\(channel 1, NIC 0\\) takes [0-9.]+ times .* all 8 to that rank[.] Check the path that the network chose"))'
 else
 	skip "the slow channel is found" "the network threads of the simulator get no CPU here"
 fi
 snapshot=$("$I" snapshot)
 kept() { "$I" peers --by-queue --from "$snapshot" --comm slow -o csv --fields number --no-header | head -1 | grep -qx 269; }
 check "a snapshot has them too" wait_until 10 kept
+check "... of the last minute only" exits 2 "queue pairs of their last minute only" \
+	"$I" peers --by-queue --from "$snapshot" --window all
+jq -c 'del(.queues)' "$snapshot" >"$T/older.json"
+check "an older one says that it has none" exits 4 "these snapshots have no work request" \
+	"$I" peers --by-queue --from "$T/older.json"
+check "--by-channel and --by-queue exclude each other" exits 2 "choose one" \
+	"$I" peers --by-queue --by-channel
 check "no queue made room, and no time lacks its histogram" api_is status \
 	'.queues | .queues > 0 and .evicted == 0 and .unbinned == 0 and .refused == 0'
 done_testing
