@@ -17,6 +17,6 @@ def ratio($a; $b): if $b then $a / $b | round3 else null end;
 	post_ratio: ratio(.post_ns; $n.post_ns),
 	streamed_ratio: ratio(.streamed_ns; $n.streamed_ns),
 	alone_ratio: ratio(.alone_ns; $n.alone_ns) } + if .bytes == 64 and $n and $calls and (.name == "empty" or .name == "trace") then {
-	calls: ($calls.calls | round3), posted: ($calls.posted | round3),
+	calls: $calls.calls, posted: $calls.posted,
 	call_ns: ((.post_ns - $n.post_ns) / $calls.posted | round3) } else {} end)
 | sort_by(.what, .nodes, .bytes, .name)

@@ -273,7 +273,7 @@ take_turns() {
 
 # cost_of AllReduce|P2P NODES: with each plugin and level, and the callbacks of one of 64 bytes.
 cost_of() {
-	local what=$1 nodes=$2 name=cost.$1.$2 PROCESSES= calls
+	local what=$1 nodes=$2 name=cost.$1.$2 PROCESSES= ops rec
 	[ "$nodes" -ne 1 ] || PROCESSES=1
 	head -c 4 /dev/zero >"$T/turns"
 	NCCL_PROFILER_PLUGIN=$(plugin_of record) NCCLINSP_RECORD=$T/$name.%p.rec NCCL_PROFILE_EVENT_MASK=4095 \
@@ -283,14 +283,19 @@ cost_of() {
 	77) say "cost: $what on $nodes node: skipped, $(cat "$T/$name.calls/out.0")"; return ;;
 	*) bad "cost: the job that counts callbacks failed"; words "$T/$name.calls"; return 1 ;;
 	esac
-	calls=$(for rec in "$T/$name".*.rec; do
-			tool nccl-replay --print "$rec" | awk '
-				$3 ~ /^(start|state|stop)$/ { n[$2]++; if ($5 ~ /^(Group|Coll|P2p)/) posts[$2] }
-				END { for (t in n) { all += n[t]; own += t in posts ? n[t] : 0 } print all + 0, own + 0 }'
-		done | tool jq -s -c '[length / 2, ([.[range(0; length; 2)]] | add), ([.[range(1; length; 2)]] | add)]')
-	tool jq -c -n --argjson calls "$calls" --argjson ranks "$RANKS" --slurpfile job "$T/$name.calls/cost.0" \
-		'$job[0] | {what, nodes, calls: ($calls[1] / $ranks / .ops), posted: ($calls[2] / $calls[0] / .ops)}' \
-		>>"$RESULTS/cost.jsonl"
+	ops=$(tool jq -s '.[0].ops' "$T/$name.calls/cost.0")
+	for rec in "$T/$name".*.rec; do
+		tool nccl-replay --print "$rec" | awk '
+			$3 ~ /^(start|state|stop)$/ { n[$2]++; if ($5 ~ /^(Group|Coll|P2p)/) posts[$2] }
+			END { for (t in n) { all += n[t]; own += t in posts ? n[t] : 0 } print all + 0, own + 0 }'
+	done | awk -v what="$what" -v nodes="$nodes" -v ops="$ops" -v ranks="$RANKS" '
+		{ all += $1; own += $2 }
+		END {
+			if (!own)
+				exit 1
+			printf "{\"what\":\"%s\",\"nodes\":%d,\"calls\":%.3f,\"posted\":%.3f}\n",
+				what, nodes, all / ranks / ops, own / NR / ops
+		}' >>"$RESULTS/cost.jsonl" || bad "cost: no callback of $what on $nodes node was recorded"
 	take_turns "$name" start_job "cost $what $nodes $COST_BYTES" $PLUGINS || return
 	cat "$T/$name".*/cost.* | tool jq -c 'select(.name != "calls")' >>"$RESULTS/cost.jsonl"
 }
