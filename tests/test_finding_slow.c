@@ -142,8 +142,10 @@ START_TEST(a_receiver_that_has_no_room_is_told_as_such)
 	json_t *a;
 
 	start_ranks();
+	requests(&(struct path){ .rank = 3, .peer = 4, .slow = 1 << 5, .times = 1000 });
 	run_ring(15, 1, 0, 10 * STEP_NS);
 	a = only_finding("?active=true");
+	ck_assert(json_is_null(fx_at(a, "findings.0.evidence.queue")));
 	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 3);
 	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 4);

@@ -74,10 +74,12 @@ START_TEST(few_requests_and_times_that_nobody_knows_are_not_compared)
 	q[0].requests = 19;
 	q[1].median_ns = UNKNOWN_U64;
 	q[2].median_ns = 2000;
-	slow_queues_compare(q, 4, scratch);
+	q[4].median_ns = 0;
+	slow_queues_compare(q, 5, scratch);
 	ck_assert_double_lt(q[0].ratio, 0);
 	ck_assert_double_lt(q[1].ratio, 0);
 	ck_assert_double_eq(q[2].ratio, 2);
+	ck_assert_double_lt(q[4].ratio, 0);
 	ck_assert_uint_eq(q[2].others, 1);
 	slow_queues_compare(q, 2, scratch);
 	ck_assert_double_lt(q[0].ratio, 0);

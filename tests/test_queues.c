@@ -9,7 +9,7 @@
 
 static struct fx_recon fx;
 static struct queues *queues;
-static struct queues_row rows[32];
+static struct queues_row rows[64];
 static int nrows;
 
 static void on_requested(const struct net_request *request, uint64_t now_ns, void *arg)
@@ -160,17 +160,19 @@ START_TEST(only_like_is_compared_with_like)
 }
 END_TEST
 
-/* Receives, and requests of which nobody knows where they go. */
+/* Receives, and requests of which nobody knows where they go, for two reasons. */
 START_TEST(some_are_never_compared)
 {
 	union fx_record r;
 
 	for (uint32_t i = 0; i < 90; i++, fx.now += FX_MS) {
 		r = make_request(0, 300 + i % 3, i % 3 ? 10000 : 90000);
-		if (_i)
+		if (_i == 0)
+			r.net.form &= (uint8_t)~NCI_FORM_SEND;
+		else if (_i == 1)
 			r.net.op = 0;
 		else
-			r.net.form &= (uint8_t)~NCI_FORM_SEND;
+			r.net.peer = -1;
 		fx_give(&fx, &fx.a, &r);
 	}
 	ck_assert_int_eq(look(LINKS_ALL), 3);
@@ -229,7 +231,9 @@ START_TEST(what_has_no_payload_or_no_end_is_not_taken)
 	r = make_request(0, 300, 10000);
 	r.net.start = 0;
 	fx_give(&fx, &fx.a, &r);
-	ck_assert_uint_eq(queues_stats(queues)->refused, 1);
+	r.net.start = r.net.stop + FX_MS;
+	fx_give(&fx, &fx.a, &r);
+	ck_assert_uint_eq(queues_stats(queues)->refused, 2);
 	ck_assert_int_eq(look(LINKS_ALL), 0);
 }
 END_TEST
@@ -339,14 +343,15 @@ static void come_meanwhile(void *arg)
 		give(0, 300, 10000, 1);
 }
 
-/* More than can wait. */
+/* More than can wait, at this turn. */
 static void come_in_masses(void *arg)
 {
 	union fx_record r = make_request(0, 300, 10000);
+	int *turns = arg;
 
-	(void)arg;
-	for (int i = 0; i < 3000; i++)
-		fx_give(&fx, &fx.a, &r);
+	if (--*turns == 0)
+		for (int i = 0; i < 3000; i++)
+			fx_give(&fx, &fx.a, &r);
 }
 
 START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
@@ -363,17 +368,33 @@ START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 }
 END_TEST
 
+/* Turns: while queues are looked at, before they are compared, and while rows are made. */
 START_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait)
 {
-	const struct links_query query = { .windows = 3, .all_users = true,
-					    .meanwhile = come_in_masses };
+	int turns = _i;
+	const struct links_query query = { .windows = 1u << LINKS_ALL, .all_users = true,
+					   .meanwhile = come_in_masses, .meanwhile_arg = &turns };
 
-	give(0, 300, 10000, 5);
+	for (uint32_t i = 0; i < 40; i++)
+		give(0, 300 + i, 10000, 1);
 	nrows = 0;
-	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 2);
-	ck_assert_int_eq(nrows, 2);
-	ck_assert_uint_eq(rows[0].requests, 3005);
-	ck_assert_uint_eq(rows[1].requests, 3005);
+	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 40);
+	ck_assert_int_eq(nrows, 40);
+	ck_assert_int_le(turns, 0);
+	for (int i = 0; i < nrows; i++)
+		ck_assert_uint_eq(rows[i].requests, rows[i].number == 300 ? 3001 : 1);
+}
+END_TEST
+
+START_TEST(users_see_their_own_alone)
+{
+	struct links_query query = { .windows = 1u << LINKS_ALL, .uid = fx.a.p.uid };
+
+	give(0, 300, 10000, 1);
+	nrows = 0;
+	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 1);
+	query.uid++;
+	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 0);
 }
 END_TEST
 
@@ -383,7 +404,7 @@ int main(void)
 		FX_TEST(requests_of_a_queue_pair_are_counted_and_timed),
 		FX_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel),
 		FX_LOOP(only_like_is_compared_with_like, 0, 6),
-		FX_LOOP(some_are_never_compared, 0, 2),
+		FX_LOOP(some_are_never_compared, 0, 3),
 		FX_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer),
 		FX_TEST(requests_for_another_process_are_of_its_communicator),
 		FX_TEST(what_has_no_payload_or_no_end_is_not_taken),
@@ -392,7 +413,8 @@ int main(void)
 		FX_TEST(requests_of_other_sizes_make_no_queue_slow),
 		FX_LOOP(queues_of_another_nic_or_process_are_not_compared, 0, 2),
 		FX_TEST(what_comes_while_rows_are_made_waits_for_its_turn),
-		FX_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait),
+		FX_LOOP(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait, 1, 4),
+		FX_TEST(users_see_their_own_alone),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -313,14 +313,14 @@ struct slow_peer_queues {
 	struct slow_queues_sum sum;
 };
 
-/* Rows come with the slowest first. */
+/* Rows come with the slowest first; receives are compared with nothing. */
 static bool queues_take_row(const struct queues_row *row, void *arg)
 {
 	struct slow_peer_queues *queues = arg;
 	const struct slow_link *l = queues->p->worst;
 	const struct links_who *who = &row->who;
 
-	if (!who->send || who->process_id != l->process || who->comm_index != l->comm_index ||
+	if (who->process_id != l->process || who->comm_index != l->comm_index ||
 	    who->peer != l->peer ||
 	    (queues->p->hot.where == DELAY_CHANNEL && who->channel != l->channel))
 		return true;
