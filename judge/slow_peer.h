@@ -88,6 +88,7 @@ struct slow_peer_queue {
 	bool is_socket;
 	uint32_t number, channel;
 	int32_t nic;			/* UNKNOWN_I32 */
+	struct slow_queues_sum all;	/* of the link, or of its slow channel */
 };
 
 /* A link, or an end of it, that is slower than the others. */

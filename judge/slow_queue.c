@@ -5,7 +5,9 @@
  */
 #include "judge/slow_queue.h"
 
-#include "tables/stat.h"
+#include <stdlib.h>
+
+#include "util/list.h"
 #include "util/unknown.h"
 
 #define LEAST_REQUESTS	20	/* requests of a queue, to be compared */
@@ -18,29 +20,30 @@ uint32_t slow_queue_size(uint64_t bytes)
 	return (uint32_t)__builtin_clzll(bytes | 1);
 }
 
-static bool slow_queue_counts(const struct slow_queue *q)
+/* UNKNOWN_U64: it is not compared. */
+static uint64_t slow_queue_median(const struct slow_queue *q)
 {
-	return q->requests >= LEAST_REQUESTS && q->median_ns && q->median_ns != UNKNOWN_U64;
+	return q->requests >= LEAST_REQUESTS && q->median_ns ? q->median_ns : UNKNOWN_U64;
 }
 
-void slow_queues_compare(struct slow_queue *q, uint32_t n, double *scratch)
+static int slow_queues_by_median(const void *a, const void *b)
+{
+	return number_order(slow_queue_median(a), slow_queue_median(b));
+}
+
+void slow_queues_compare(struct slow_queue *q, uint32_t n)
 {
 	uint32_t compared = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (slow_queue_counts(&q[i]))
-			scratch[compared++] = (double)q[i].median_ns;
-	stat_sort(scratch, compared);
+	qsort(q, n, sizeof(*q), slow_queues_by_median);
+	while (compared < n && slow_queue_median(&q[compared]) != UNKNOWN_U64)
+		compared++;
 	for (uint32_t i = 0; i < n; i++) {
-		double median = (double)q[i].median_ns;
-		uint32_t usual = compared > 2 ? compared / 2 : median <= scratch[0];
+		bool counts = i < compared && compared > 1;
+		uint32_t usual = compared > 2 ? compared / 2 : !i;
 
-		q[i].others = 0;
-		q[i].ratio = -1;
-		if (compared < 2 || !slow_queue_counts(&q[i]))
-			continue;
-		q[i].others = compared - 1;
-		q[i].ratio = median / scratch[usual];
+		q[i].others = counts ? compared - 1 : 0;
+		q[i].ratio = counts ? (double)q[i].median_ns / (double)q[usual].median_ns : -1;
 	}
 }
 

@@ -25,8 +25,8 @@ struct slow_queue {
 /* The class of sizes that a request is of: those of one class are alike. */
 uint32_t slow_queue_size(uint64_t bytes);
 
-/* Sets `others` and `ratio` of queues, by like requests of each.  `scratch` has room for n. */
-void slow_queues_compare(struct slow_queue *q, uint32_t n, double *scratch);
+/* Sets `others` and `ratio` of queues, by like requests of each, and sorts by their medians. */
+void slow_queues_compare(struct slow_queue *q, uint32_t n);
 
 /* Does it take at least twice as long as more than half of all? */
 bool slow_queue_is_slow(const struct slow_queue *q);

@@ -307,36 +307,31 @@ static void slow_peer_set_whom(const struct slow_peer_context *s, struct slow_pe
 	}
 }
 
-/* The queues of a slow link, or of its slow channel, of which the slowest may be why. */
-struct slow_peer_queues {
-	struct slow_peer *p;
-	struct slow_queues_sum sum;
-};
-
 /* Rows come with the slowest first; receives are compared with nothing. */
 static bool queues_take_row(const struct queues_row *row, void *arg)
 {
-	struct slow_peer_queues *queues = arg;
-	const struct slow_link *l = queues->p->worst;
+	struct slow_peer *p = arg;
+	struct slow_peer_queue *queue = &p->queue;
 	const struct links_who *who = &row->who;
 
-	if (who->process_id != l->process || who->comm_index != l->comm_index ||
-	    who->peer != l->peer ||
-	    (queues->p->hot.where == DELAY_CHANNEL && who->channel != l->channel))
+	if (who->process_id != p->worst->process || who->comm_index != p->worst->comm_index ||
+	    who->peer != p->worst->peer ||
+	    (p->hot.where == DELAY_CHANNEL && who->channel != p->worst->channel))
 		return true;
-	slow_queues_sum_add(&queues->sum, &row->load);
-	if (slow_queue_is_slow(&row->load) && !queues->p->queue.load.others)
-		queues->p->queue = (struct slow_peer_queue){
-			.load = row->load, .is_socket = row->is_socket, .number = row->number,
-			.channel = who->channel, .nic = row->nic,
-		};
+	slow_queues_sum_add(&queue->all, &row->load);
+	if (!slow_queue_is_slow(&row->load) || queue->all.slow > 1)
+		return true;
+	queue->load = row->load;
+	queue->is_socket = row->is_socket;
+	queue->number = row->number;
+	queue->channel = who->channel;
+	queue->nic = row->nic;
 	return true;
 }
 
 /* Is it one path of several?  The queues of a link tell, where NCCL tells of these. */
 static void slow_peer_set_queue(const struct slow_peer_context *s, struct slow_peer *p)
 {
-	struct slow_peer_queues queues = { .p = p };
 	const struct links_query query = {
 		.windows = 1u << LINKS_60S, .all_users = true,
 		.meanwhile = links_meanwhile, .meanwhile_arg = s->dg,
@@ -345,8 +340,8 @@ static void slow_peer_set_queue(const struct slow_peer_context *s, struct slow_p
 
 	if (!source || !queues_stats(source)->queues || p->aspect != SLOW_PEER_WIRE)
 		return;
-	queues_visit(source, &query, s->now_ns, queues_take_row, &queues);
-	if (!slow_queues_explain(&queues.sum, p->hot.ratio))
+	queues_visit(source, &query, s->now_ns, queues_take_row, p);
+	if (!slow_queues_explain(&p->queue.all, p->hot.ratio))
 		memset(&p->queue, 0, sizeof(p->queue));
 }
 

@@ -224,7 +224,6 @@ struct queues_work {
 	struct histogram h;
 	LIST(struct slow_queue) c;	/* candidates: requests of one size of a struct queue */
 	LIST(struct queues_row) rows;
-	double *scratch;		/* one for each candidate */
 };
 
 static void queue_sums_merge(struct queues_work *w, struct queue_sums *to,
@@ -328,7 +327,7 @@ static void candidates_compare(struct queues_work *w)
 
 		end = candidates_end(w, i, candidates_by_link);
 		if (key->kind & QUEUE_SEND && key->peer != UNKNOWN_I32)
-			slow_queues_compare(&w->c.at[i], end - i, w->scratch);
+			slow_queues_compare(&w->c.at[i], end - i);
 	}
 }
 
@@ -427,9 +426,6 @@ int queues_visit(struct queues *q, const struct links_query *query, uint64_t now
 	uint32_t room = q->table.config.capacity;
 	int sum = 0, r = list_init(&w.c, room) | list_init(&w.rows, room);
 
-	w.scratch = calloc(room, sizeof(*w.scratch));
-	if (!w.scratch)
-		r = -ENOMEM;
 	for (w.window = 0; w.window < LINKS_WINDOW_END && r >= 0; w.window++) {
 		if (!(query->windows & 1u << w.window))
 			continue;
@@ -438,6 +434,5 @@ int queues_visit(struct queues *q, const struct links_query *query, uint64_t now
 	}
 	list_deinit(&w.c);
 	list_deinit(&w.rows);
-	free(w.scratch);
 	return r < 0 ? r : sum;
 }
