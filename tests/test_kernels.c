@@ -170,7 +170,7 @@ static void assert_joined(int64_t shift_ns)
 	ck_assert_int_eq(k.offset_ns, REAL_NS + k.shift_ns);
 	ck_assert_uint_le(k.spread_ns, 1000);
 	for (uint32_t i = 0; i < OPS; i++)
-		ck_assert_uint_eq(k.units.at[i].kernel, i + 1);
+		ck_assert_ptr_eq(k.units.at[i].kernel, &k.all.at[i]);
 }
 
 static void assert_refused(const char *reason)
@@ -179,7 +179,7 @@ static void assert_refused(const char *reason)
 	ck_assert_msg(strstr(why, reason), "%s", why);
 	ck_assert_int_eq(k.host_pid, 0);
 	for (uint32_t i = 0; i < k.all.n; i++)
-		ck_assert_uint_eq(k.all.at[i].unit, 0);
+		ck_assert_ptr_null(k.all.at[i].unit);
 }
 
 /* ---- clocks ------------------------------------------------------------------------------- */
@@ -285,6 +285,20 @@ START_TEST(another_process_is_refused)
 }
 END_TEST
 
+/* An older daemon tells no ns_pid, the file no pid: neither is the other. */
+START_TEST(what_neither_tells_is_not_the_same)
+{
+	make_job(3000000);
+	json_object_del(json_array_get(processes, 0), "ns_pid");
+	draw_begin();
+	for (uint32_t i = 0; i < OPS; i++)
+		draw_nccl(0, i, begin_ns(i, 3000000), begin_ns(i, 3000000) + length_ns(i));
+	draw_end();
+	read_kernels();
+	assert_refused("no call of CUDA");
+}
+END_TEST
+
 START_TEST(another_job_of_that_pid_and_rank_is_refused)
 {
 	make_job(3000000);
@@ -332,7 +346,7 @@ START_TEST(each_rank_of_a_process_is_at_its_gpu)
 	ck_assert_msg(!kernels_join(&k, processes, rows, why), "%s", why);
 	ck_assert_uint_eq(k.matched, 2 * OPS);
 	for (uint32_t i = 0; i < k.all.n; i++) {
-		const struct kernels_unit *u = kernel_unit(&k, &k.all.at[i]);
+		const struct kernels_unit *u = k.all.at[i].unit;
 
 		ck_assert_int_eq(json_integer_value(json_object_get(u->row, "rank")),
 				 k.all.at[i].device == 2);
@@ -409,31 +423,98 @@ START_TEST(exposed_time_is_what_no_other_kernel_hides)
 }
 END_TEST
 
-/* Rank 1 comes 60 us after rank 0, whose process is drawn; a kernel hides the first 20 us. */
-START_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed)
+/* The second rank, of another process, comes 60 us after the first one. */
+static void add_compared(int rank, uint32_t i, int64_t late_ns, const char *host)
+{
+	json_t *row = add_row(rank, i, begin_ns(i, 3000000) + late_ns,
+			      begin_ns(i, 3000000) + length_ns(i));
+
+	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "late_ns", json_integer(late_ns));
+	json_object_set_new(row, "arrival_rank_order", json_pack("[i, i]", rank & ~1, rank | 1));
+	json_object_set_new(row, "pid", json_integer(PID + rank));
+}
+
+/* Rank 0, whose file it is, waits 60 us in operations; a kernel hides the first 20 us. */
+static void assert_waited(uint32_t compared, int64_t exposed_ns)
 {
 	json_t *told = json_array(), *row;
+	double part = (double)compared / OPS;
 
+	json_object_set_new(json_array_get(processes, 0), "host", json_string("a"));
 	draw_begin();
 	draw("cuda_runtime", "cudaLaunchKernel", PID, MONO_NS, 5000, PID, 1);
 	for (uint32_t i = 0; i < OPS; i++) {
-		int64_t start_ns = begin_ns(i, 3000000);
-
-		row = add_row(0, i, start_ns, start_ns + length_ns(i));
-		json_object_set_new(row, "late_ns", json_integer(0));
-		json_object_set_new(row, "arrival_rank_order", json_pack("[i, i]", 0, 1));
-		row = add_row(1, i, start_ns + 60000, start_ns + length_ns(i));
-		json_object_set_new(row, "late_ns", json_integer(60000));
-		json_object_set_new(row, "arrival_rank_order", json_pack("[i, i]", 0, 1));
-		json_object_set_new(row, "pid", json_integer(PID + 1));
-		draw_nccl(0, i, start_ns, start_ns + length_ns(i));
-		draw("kernel", "gemm", 0, start_ns - 10000, 30000, 7, 1);
+		draw_nccl(0, i, begin_ns(i, 3000000), begin_ns(i, 3000000) + 100000);
+		draw("kernel", "gemm", 0, begin_ns(i, 3000000) - 10000, 30000, 7, 1);
 	}
 	draw_end();
 	read_kernels();
 	ck_assert_msg(!kernels_join(&k, processes, rows, why), "%s", why);
 	kernels_sum(&k, told);
-	ck_assert_int_eq(value_of(json_array_get(told, 0), "waited_ns"), 40000 * OPS);
+	row = json_array_get(told, 0);
+	ck_assert_int_eq(value_of(row, "exposed_ns"), 80000 * OPS);
+	ck_assert_int_eq(value_of(row, "waited_ns"), exposed_ns);
+	ck_assert_double_eq_tol(json_real_value(json_object_get(row, "compared_fraction")), part,
+				1e-9);
+	json_decref(told);
+}
+
+START_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed)
+{
+	for (uint32_t i = 0; i < OPS; i += 4) {
+		add_compared(0, i, 0, "a");
+		add_compared(1, i, 60000, "a");
+	}
+	assert_waited(OPS / 4, 40000 * OPS / 4);
+}
+END_TEST
+
+/* A snapshot of each: there rank 3 comes 90 us after rank 2. */
+START_TEST(ranks_of_another_node_are_not_waited_for)
+{
+	for (uint32_t i = 0; i < OPS; i += 4) {
+		add_compared(0, i, 0, "a");
+		add_compared(1, i, 60000, "a");
+		add_compared(2, i, 0, "b");
+		add_compared(3, i, 90000, "b");
+	}
+	assert_waited(OPS / 4, 40000 * OPS / 4);
+}
+END_TEST
+
+/* A kernel of no length, which old files have, is the first one and the only one of GPU 1. */
+START_TEST(kernels_of_no_length_are_kernels)
+{
+	json_t *told = json_array();
+
+	draw_begin();
+	draw("kernel", "gemm", 1, MONO_NS, 0, 7, 1);
+	draw("kernel", "gemm", 0, MONO_NS, 0, 7, 1);
+	draw("kernel", "gemm", 0, MONO_NS + 5000, 1000, 7, 1);
+	draw_end();
+	read_kernels();
+	kernels_sum(&k, told);
+	ck_assert_int_eq(value_of(json_array_get(told, 0), "time_ns"), 6000);
+	ck_assert_int_eq(value_of(json_array_get(told, 1), "time_ns"), 0);
+	json_decref(told);
+}
+END_TEST
+
+/* Without calls of CUDA the host's times are those of the steps: of all there is on the GPU. */
+START_TEST(steps_of_the_host_end_with_the_last_kernel)
+{
+	json_t *told = json_array();
+
+	draw_begin();
+	draw("user_annotation", "ProfilerStep#1", PID, MONO_NS - 5000, 10000, PID, 0);
+	draw("kernel", "gemm", 0, MONO_NS, 10000, 7, 1);
+	draw("user_annotation", "ProfilerStep#2", PID, MONO_NS + 70000, 10000, PID, 0);
+	draw_end();
+	read_kernels();
+	kernels_sum(&k, told);
+	ck_assert_uint_eq(json_array_size(told), 2);
+	ck_assert_int_eq(value_of(json_array_get(told, 1), "time_ns"), 10000);
 	json_decref(told);
 }
 END_TEST
@@ -517,7 +598,43 @@ START_TEST(a_file_that_is_cut_is_told_at_any_byte)
 	draw_steps();
 	pack();
 	ck_assert_int_eq(truncate(path, 100), 0);
-	assert_unusable("unexpected end of file");
+	assert_unusable("ends early");
+}
+END_TEST
+
+START_TEST(steps_have_a_number_and_a_bound)
+{
+	draw_begin();
+	draw("user_annotation", "ProfilerStep#-1", PID, MONO_NS, 5000, PID, 0);
+	draw("user_annotation", "ProfilerStep#1e9", PID, MONO_NS, 5000, PID, 0);
+	for (uint32_t i = 0; i < 10000 + (uint32_t)_i; i++)
+		draw("user_annotation", "ProfilerStep#3", PID, MONO_NS, 5000, PID, 0);
+	draw("user_annotation", "forward", PID, MONO_NS, 5000, PID, 0);
+	draw("kernel", "gemm", 0, MONO_NS, 5000, 7, 1);
+	draw_end();
+	if (_i) {
+		assert_unusable("more than 10,000 steps");
+		return;
+	}
+	read_kernels();
+	ck_assert_uint_eq(k.steps.n, 10000);
+	ck_assert_uint_eq(k.malformed, 2);
+}
+END_TEST
+
+/* 17 names of 1 MiB. */
+START_TEST(names_have_a_bound)
+{
+	static char name[1 << 20];
+
+	memset(name, 'a', sizeof(name) - 1);
+	draw_begin();
+	for (int i = 0; i < 17; i++) {
+		name[0] = (char)('A' + i);
+		draw("kernel", name, 0, MONO_NS, 5000, 7, 1);
+	}
+	draw_end();
+	assert_unusable("too many names");
 }
 END_TEST
 
@@ -537,7 +654,7 @@ START_TEST(events_that_make_no_sense_are_counted)
 	read_kernels();
 	ck_assert_uint_eq(k.all.n, 2);
 	ck_assert_uint_eq(k.malformed, 6);
-	ck_assert_str_eq(k.names.at[1], "?[2J");
+	ck_assert_str_eq(k.all.at[1].name, "?[2J");
 	ck_assert_int_eq(k.pid, UNKNOWN_I32);
 	assert_refused("no call of CUDA");
 }
@@ -553,15 +670,21 @@ int main(void)
 		FX_TEST(a_batch_is_one_kernel),
 		FX_TEST(a_container_counts_its_own_processes),
 		FX_LOOP(another_process_is_refused, 0, 3),
+		FX_TEST(what_neither_tells_is_not_the_same),
 		FX_TEST(another_job_of_that_pid_and_rank_is_refused),
 		FX_TEST(a_process_of_two_namespaces_is_none),
 		FX_TEST(operations_that_nobody_timed_prove_nothing),
 		FX_TEST(each_rank_of_a_process_is_at_its_gpu),
 		FX_TEST(exposed_time_is_what_no_other_kernel_hides),
 		FX_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed),
+		FX_TEST(ranks_of_another_node_are_not_waited_for),
+		FX_TEST(kernels_of_no_length_are_kernels),
+		FX_TEST(steps_of_the_host_end_with_the_last_kernel),
 		FX_LOOP(compressed_or_of_absolute_times_it_is_the_same, 0, 4),
 		FX_LOOP(what_is_no_such_file_is_told, 0, 13),
 		FX_TEST(a_file_that_is_cut_is_told_at_any_byte),
+		FX_LOOP(steps_have_a_number_and_a_bound, 0, 2),
+		FX_TEST(names_have_a_bound),
 		FX_TEST(events_that_make_no_sense_are_counted),
 	};
 

@@ -15,15 +15,23 @@
 #include "cli/base/intake.h"
 #include "cli/base/member.h"
 #include "cli/base/must.h"
+#include "util/text.h"
 
 #define BUFFER	    (256u << 10)
 #define VALUE_MOST  (16u << 20)
+#define NAMES_MOST  (16u << 20)	/* bytes of all different names */
+#define NAME_ROOM   64		/* bytes that one takes beside its text */
 #define KERNELS_MOST 8000000u	/* 0.5 GB */
 #define STEPS_MOST   10000
 #define STEP	    "ProfilerStep#"
 #define TIME_MOST   (INT64_C(1) << 61)	/* in ns, 73 years: three of them can be added */
 
 /* ---- values of the file, one by one ------------------------------------------------------- */
+
+struct kineto_launch {
+	int64_t at_ns;
+	uint64_t correlation;
+};
 
 struct kineto {
 	struct kernels *k;
@@ -32,6 +40,8 @@ struct kineto {
 	char *buffer;
 	size_t at, end;
 	LIST(char) value;	/* the one read last, terminated */
+	LIST(struct kineto_launch) launches;
+	size_t names_bytes;
 	int64_t base_ns;	/* the time that is 0 in the file */
 	bool any_event;
 };
@@ -47,17 +57,14 @@ static int kineto_fail(struct kineto *f, const char *why)
 static int kineto_peek(struct kineto *f)
 {
 	int n, error;
-	const char *text;
-	size_t path = strlen(f->k->path);
 
 	if (f->at < f->end)
 		return (unsigned char)f->buffer[f->at];
 	n = gzread(f->file, f->buffer, BUFFER);
-	text = gzerror(f->file, &error);	/* "PATH: unexpected end of file" */
-	if (!strncmp(text, f->k->path, path) && !strncmp(text + path, ": ", 2))
-		text += path + 2;
+	gzerror(f->file, &error);
 	if (n <= 0 && error)
-		kineto_fail(f, error == Z_ERRNO ? strerror(errno) : text);
+		kineto_fail(f, error == Z_ERRNO ? strerror(errno) :
+			       "it ends early, or what is compressed in it is damaged");
 	if (n <= 0)
 		return EOF;
 	f->at = 0;
@@ -123,40 +130,39 @@ static int value_read(struct kineto *f)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-enum kernels_func kernels_func_of(const char *token, size_t bytes)
+uint8_t kernels_func(const char *name, size_t bytes)
 {
-	static const struct { const char *name; enum kernels_func func; } funcs[] = {
-		{ "AllReduce", KERNELS_ALL_REDUCE }, { "AllGather", KERNELS_ALL_GATHER },
-		{ "ReduceScatter", KERNELS_REDUCE_SCATTER }, { "Broadcast", KERNELS_BROADCAST },
-		{ "Reduce", KERNELS_REDUCE }, { "SendRecv", KERNELS_SEND_RECV },
-		{ "Send", KERNELS_SEND_RECV }, { "Recv", KERNELS_SEND_RECV },
+	static const struct { const char *name; uint8_t func; } funcs[] = {
+		{ "AllReduce", 1 }, { "AllGather", 2 }, { "ReduceScatter", 3 }, { "Broadcast", 4 },
+		{ "Reduce", 5 }, { "SendRecv", 6 }, { "Send", 6 }, { "Recv", 6 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(funcs); i++)
-		if (strlen(funcs[i].name) == bytes && !memcmp(funcs[i].name, token, bytes))
+		if (strlen(funcs[i].name) == bytes && !memcmp(funcs[i].name, name, bytes))
 			return funcs[i].func;
-	return KERNELS_ANY;
+	return 0;
 }
 
 /* "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)": the word behind the first "_". */
-static enum kernels_func kernel_name_func(const char *name)
+static uint8_t kernel_name_func(const char *name)
 {
-	const char *token = strchr(name, '_');
+	const char *word = strchr(name, '_');
 
-	return token ? kernels_func_of(token + 1, strcspn(token + 1, "_(")) : KERNELS_ANY;
+	return word ? kernels_func(word + 1, strcspn(word + 1, "_(")) : 0;
 }
 
-static uint32_t kernels_number_of(struct kernels *k, const char *name)
+/* The name as it is kept; NULL: there are too many. */
+static const char *kineto_keep_name(struct kineto *f, const char *name)
 {
-	const json_t *known = json_object_get(k->numbers, name);
-	char **place;
+	json_t *names = f->k->names;
 
-	if (known)
-		return (uint32_t)json_integer_value(known);
-	place = must(list_append(&k->names));
-	*place = must(strdup(name));
-	json_object_set_new(k->numbers, name, json_integer(k->names.n - 1));
-	return k->names.n - 1;
+	if (!json_object_get(names, name)) {
+		f->names_bytes += strlen(name) + NAME_ROOM;
+		if (f->names_bytes > NAMES_MOST)
+			return NULL;
+		json_object_set_new(names, name, json_true());
+	}
+	return json_object_iter_key(json_object_iter_at(names, name));
 }
 
 /* Microseconds, whole or not, as ns; -1: it is no time. */
@@ -183,12 +189,15 @@ static int kineto_add_kernel(struct kineto *f, const json_t *event)
 	}
 	if (f->k->all.n == KERNELS_MOST)
 		return kineto_fail(f, "it has more than 8 million kernels: profile fewer steps");
+	name = kineto_keep_name(f, name);
+	if (!name)
+		return kineto_fail(f, "its kernels have too many names: 16 MiB at most");
 	*(struct gpu_kernel *)must(list_append(&f->k->all)) = (struct gpu_kernel){
 		.start_ns = start_ns, .stop_ns = start_ns + duration_ns,
 		.correlation = member_number(args, "correlation", 0),
-		.name = kernels_number_of(f->k, name), .device = (int32_t)device,
+		.name = name, .device = (int32_t)device,
 		.stream = member_number(args, "stream", member_number(event, "tid", 0)),
-		.nccl = nccl, .func = nccl ? kernel_name_func(nccl) : KERNELS_ANY,
+		.nccl = nccl, .func = nccl ? kernel_name_func(nccl) : 0,
 	};
 	return 0;
 }
@@ -209,22 +218,32 @@ static int kineto_take_pid(struct kineto *f, const json_t *event)
 static int kineto_add_launch(struct kineto *f, const json_t *event)
 {
 	uint64_t correlation = member_number(json_object_get(event, "args"), "correlation", 0);
+	int64_t at_ns = event_ns(event, "ts");
 
-	if (correlation && event_ns(event, "ts") >= 0 && f->k->launches.n < KERNELS_MOST)
-		*(struct kernels_launch *)must(list_append(&f->k->launches)) =
-			(struct kernels_launch){ event_ns(event, "ts"), correlation };
+	if (f->launches.n == KERNELS_MOST)
+		return kineto_fail(f, "it has more than 8 million calls of CUDA: profile fewer "
+				      "steps");
+	if (correlation && at_ns >= 0)
+		*(struct kineto_launch *)must(list_append(&f->launches)) =
+			(struct kineto_launch){ at_ns, correlation };
 	return kineto_take_pid(f, event);
 }
 
 static int kineto_add_step(struct kineto *f, const json_t *event)
 {
 	const char *name = member_text(event, "name", "");
+	int64_t at_ns = event_ns(event, "ts"), number;
 
+	if (strncmp(name, STEP, strlen(STEP)))
+		return kineto_take_pid(f, event);
+	if (at_ns < 0 || text_parse_integer(name + strlen(STEP), 0, INT64_MAX, &number)) {
+		f->k->malformed++;
+		return 0;
+	}
 	if (f->k->steps.n == STEPS_MOST)
 		return kineto_fail(f, "it has more than 10,000 steps: profile fewer");
-	if (!strncmp(name, STEP, strlen(STEP)) && event_ns(event, "ts") >= 0)
-		*(struct kernels_step *)must(list_append(&f->k->steps)) = (struct kernels_step){
-			event_ns(event, "ts"), strtoll(name + strlen(STEP), NULL, 10) };
+	*(struct kernels_step *)must(list_append(&f->k->steps)) =
+		(struct kernels_step){ .at_ns = at_ns, .number = number };
 	return kineto_take_pid(f, event);
 }
 
@@ -321,6 +340,25 @@ static int time_order(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* Finds the first launch of each step. */
+static void kineto_place_steps(struct kineto *f)
+{
+	uint64_t first = f->launches.n ? UINT64_MAX : 0;
+	uint32_t n = f->launches.n;
+
+	list_sort(&f->launches, time_order);
+	list_sort(&f->k->steps, time_order);
+	for (uint32_t i = f->k->steps.n; i-- > 0;) {
+		struct kernels_step *step = &f->k->steps.at[i];
+
+		for (; n && f->launches.at[n - 1].at_ns >= step->at_ns; n--)
+			if (f->launches.at[n - 1].correlation < first)
+				first = f->launches.at[n - 1].correlation;
+		step->correlation = first;
+		step->at_ns += f->base_ns;
+	}
+}
+
 static int kineto_finish(struct kineto *f)
 {
 	struct kernels *k = f->k;
@@ -332,17 +370,14 @@ static int kineto_finish(struct kineto *f)
 				      "CUDA's activities?");
 	if (f->base_ns < 0 || f->base_ns > TIME_MOST)
 		f->base_ns = 0;
+	kineto_place_steps(f);
+	list_sort(&k->all, kernel_order);
 	for (uint32_t i = 0; i < k->all.n; i++) {
 		k->all.at[i].start_ns += f->base_ns;
 		k->all.at[i].stop_ns += f->base_ns;
+		k->last_ns = k->all.at[i].stop_ns > k->last_ns ? k->all.at[i].stop_ns : k->last_ns;
 	}
-	for (uint32_t i = 0; i < k->launches.n; i++)
-		k->launches.at[i].at_ns += f->base_ns;
-	for (uint32_t i = 0; i < k->steps.n; i++)
-		k->steps.at[i].at_ns += f->base_ns;
-	list_sort(&k->all, kernel_order);
-	list_sort(&k->launches, time_order);
-	list_sort(&k->steps, time_order);
+	k->first_ns = k->all.at[0].start_ns;
 	return 0;
 }
 
@@ -364,7 +399,7 @@ int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY])
 	struct kineto f = { .k = k, .why = why };
 	int r;
 
-	*k = (struct kernels){ .path = path, .numbers = must(json_object()), .pid = UNKNOWN_I32,
+	*k = (struct kernels){ .path = path, .names = must(json_object()), .pid = UNKNOWN_I32,
 			       .rank = UNKNOWN_I32 };
 	*why = '\0';
 	f.file = gzopen(path, "re");
@@ -378,17 +413,14 @@ int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY])
 	gzclose(f.file);
 	free(f.buffer);
 	list_deinit(&f.value);
+	list_deinit(&f.launches);
 	return r;
 }
 
 void kernels_deinit(struct kernels *k)
 {
-	for (uint32_t i = 0; i < k->names.n; i++)
-		free(k->names.at[i]);
-	list_deinit(&k->names);
 	list_deinit(&k->all);
-	list_deinit(&k->launches);
 	list_deinit(&k->steps);
 	list_deinit(&k->units);
-	json_decref(k->numbers);
+	json_decref(k->names);
 }

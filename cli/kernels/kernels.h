@@ -21,54 +21,42 @@
 #define KERNELS_WHY	384	/* bytes of a sentence that says why not */
 #define KERNELS_DEVICES	64	/* GPUs that a process may have */
 
-/* NCCL's functions that have kernels of their own. */
-enum kernels_func {
-	KERNELS_ANY,		/* not NCCL's, or of several functions */
-	KERNELS_ALL_REDUCE, KERNELS_ALL_GATHER, KERNELS_REDUCE_SCATTER, KERNELS_BROADCAST,
-	KERNELS_REDUCE, KERNELS_SEND_RECV,
-};
-
 struct gpu_kernel {
 	int64_t start_ns, stop_ns;	/* time of day, since 1970 */
 	uint64_t correlation;		/* grows from launch to launch; 0: unknown */
-	uint32_t name;
-	int32_t device;			/* number of the GPU in the process */
 	uint64_t stream;
-	uint32_t unit;			/* the operation that it ran, plus one; 0: not found */
+	const char *name;
+	const struct kernels_unit *unit;	/* the operation that it ran; NULL: not found */
+	int32_t device;			/* number of the GPU in the process */
 	bool nccl;
-	uint8_t func;
+	uint8_t func;			/* as kernels_func() */
 };
 
-struct kernels_launch {
-	int64_t at_ns;
-	uint64_t correlation;
-};
-
-/* The host's begin of a step, "ProfilerStep#12". */
+/* A step of the profiler, "ProfilerStep#12". */
 struct kernels_step {
-	int64_t at_ns;
+	int64_t at_ns;			/* its begin on the host */
 	int64_t number;
+	/* the first launched from there on; UINT64_MAX: none is; 0: the file has no launches */
+	uint64_t correlation;
 };
 
 /* One kernel by the daemon: an operation, or a batch of them. */
 struct kernels_unit {
 	uint64_t start_ns, stop_ns;	/* CLOCK_MONOTONIC, by the daemon */
 	const json_t *row;		/* the operation, or the first of the batch */
-	uint32_t group;			/* number of its communicator and rank in it */
-	uint32_t kernel;		/* plus one; 0: not found */
+	const struct gpu_kernel *kernel;	/* NULL: not found */
 	uint64_t wait_ns;		/* waiting for the last rank; UINT64_MAX: unknown */
-	uint8_t func;
+	uint32_t group;			/* number of its communicator and rank in it */
+	uint8_t func;			/* 0: several functions */
 };
 
-/* Sorted by time, all of it. */
 struct kernels {
 	const char *path;
-	LIST(struct gpu_kernel) all;
-	LIST(struct kernels_launch) launches;
-	LIST(struct kernels_step) steps;
-	LIST(char *) names;
-	json_t *numbers;		/* places in `names` */
-	int32_t pid;			/* number that the process has to itself, or UNKNOWN_I32 */
+	LIST(struct gpu_kernel) all;	/* by their start */
+	LIST(struct kernels_step) steps;	/* by their begin */
+	json_t *names;			/* an object, whose keys they are */
+	int64_t first_ns, last_ns;	/* begin and end of all kernels */
+	int32_t pid;			/* the process, as it calls itself, or UNKNOWN_I32 */
 	int32_t rank;			/* rank in the job, or UNKNOWN_I32 */
 	uint64_t malformed;		/* events that made no sense */
 	/* once joined */
@@ -94,24 +82,23 @@ int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 /* Writes a sentence on what the join rests on. */
 void kernels_tell_join(const struct kernels *k, char *text, size_t size);
 
-/* A row of /v1/collectives whose operation ran as that kernel; NULL: unknown. */
-static inline const struct kernels_unit *kernel_unit(const struct kernels *k,
-						     const struct gpu_kernel *kernel)
-{
-	return kernel->unit ? &k->units.at[kernel->unit - 1] : NULL;
-}
-
 /* Adds rows as schema/overlap.schema has them: for each GPU all, then each step. */
 void kernels_sum(const struct kernels *k, json_t *rows);
 
-/* Calls `on_span` for each time in which only NCCL's kernels run on a GPU. */
-struct kernels_exposed {
-	void (*on_span)(void *arg, int32_t device, int64_t start_ns, int64_t stop_ns);
-	void *arg;
+struct kernels_span {
+	int64_t start_ns, stop_ns;
 };
 
-void kernels_each_exposed(const struct kernels *k, struct kernels_exposed to);
+/* Invariant: in order, disjoint. */
+struct kernels_spans {
+	LIST(struct kernels_span) list;
+	uint32_t passed;		/* spans that are over in what was asked for last */
+};
 
-enum kernels_func kernels_func_of(const char *token, size_t bytes);
+/* The times in which only NCCL's kernels run on that GPU; the caller's. */
+struct kernels_spans kernels_exposed(const struct kernels *k, int32_t device);
+
+/* A number for NCCL's functions that have kernels of their own, from 1; 0: it is none of them. */
+uint8_t kernels_func(const char *name, size_t bytes);
 
 #endif

@@ -26,6 +26,7 @@
 #define LONGER_NS	20000	/* CUPTI's kernel begins before NCCL's first stamp */
 #define LEAST		3	/* pairs that prove anything */
 #define PAIRS		4000000u
+#define NEAR_MOST	1000	/* kernels near an operation that are looked at */
 
 /* ---- the process -------------------------------------------------------------------------- */
 
@@ -33,7 +34,8 @@ static bool process_fits(const struct kernels *k, const json_t *process)
 {
 	int32_t rank = member_i32(json_object_get(process, "job"), "rank");
 
-	if (member_i32(process, "pid") != k->pid && member_i32(process, "ns_pid") != k->pid)
+	if (k->pid == UNKNOWN_I32 || (member_i32(process, "pid") != k->pid &&
+				      member_i32(process, "ns_pid") != k->pid))
 		return false;
 	return k->rank == UNKNOWN_I32 || rank == UNKNOWN_I32 || rank == k->rank;
 }
@@ -51,8 +53,8 @@ static const json_t *join_find_process(const struct kernels *k, const json_t *pr
 		if (found && (member_i32(found, "pid") != member_i32(process, "pid") ||
 			      strcmp(member_text(found, "host", ""),
 				     member_text(process, "host", "")))) {
-			snprintf(why, KERNELS_WHY, "several processes are pid %d to themselves, "
-				 "and it tells no rank", k->pid);
+			snprintf(why, KERNELS_WHY, "several processes are pid %d, on the "
+				 "node or to themselves, and their ranks tell none apart", k->pid);
 			return NULL;
 		}
 		found = process;
@@ -73,37 +75,39 @@ static int64_t time_read(const char *text)
 {
 	struct tm tm = { 0 };
 	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-	int64_t part = 0;
+	unsigned ns;
 
-	if (!rest || tm.tm_year < 100 || tm.tm_year >= 190)
+	if (!rest || tm.tm_year < 100 || tm.tm_year >= 190 || sscanf(rest, ".%9uZ", &ns) != 1)
 		return 0;
-	rest += *rest == '.';
-	for (int i = 0; i < 9; i++)
-		part = 10 * part + (*rest >= '0' && *rest <= '9' ? *rest++ - '0' : 0);
-	return (int64_t)timegm(&tm) * 1000000000 + part;
+	return (int64_t)timegm(&tm) * 1000000000 + ns;
 }
 
-/* The number that the text has in `numbers`, where it is new: the next one. */
-static uint32_t number_of(json_t *numbers, const char *text)
+/* The number that the text has in `numbers`; where it is new, it gets `next`. */
+static uint32_t number_of(json_t *numbers, const char *text, uint32_t next)
 {
 	const json_t *known = json_object_get(numbers, text);
-	uint32_t n = (uint32_t)json_object_size(numbers);
 
 	if (known)
 		return (uint32_t)json_integer_value(known);
-	json_object_set_new(numbers, text, json_integer(n));
-	return n;
+	json_object_set_new(numbers, text, json_integer(next));
+	return next;
 }
 
 static void row_put_operation(const json_t *row, char *key, size_t size)
 {
-	snprintf(key, size, "%s %s %s %" PRIu64, member_text(row, "comm_id", ""),
-		 member_text(row, "comm_name", ""), member_text(row, "func", ""),
-		 member_number(row, "seq", UINT64_MAX));
+	snprintf(key, size, "%s %s %" PRIu64 " %s", member_text(row, "comm_id", ""),
+		 member_text(row, "func", ""), member_number(row, "seq", UINT64_MAX),
+		 member_text(row, "comm_name", ""));
 }
 
-/* The lateness of each operation's last rank, where all ranks of this node are compared. */
-static json_t *rows_latest(const json_t *rows)
+/* Each node compares its own ranks. */
+static bool row_is_of_node(const json_t *row, const json_t *process)
+{
+	return !strcmp(member_text(row, "host", ""), member_text(process, "host", ""));
+}
+
+/* The lateness of each operation's last rank, where all ranks of the node are compared. */
+static json_t *rows_latest(const json_t *rows, const json_t *process)
 {
 	json_t *latest = must(json_object());
 	const json_t *row;
@@ -114,8 +118,8 @@ static json_t *rows_latest(const json_t *rows)
 		const json_t *order = json_object_get(row, "arrival_rank_order");
 		size_t ranks = json_array_size(order);
 
-		if (!ranks || !json_equal(json_array_get(order, ranks - 1),
-					  json_object_get(row, "rank")))
+		if (!ranks || !row_is_of_node(row, process) ||
+		    !json_equal(json_array_get(order, ranks - 1), json_object_get(row, "rank")))
 			continue;
 		row_put_operation(row, key, sizeof(key));
 		json_object_set(latest, key, json_object_get(row, "late_ns"));
@@ -135,35 +139,28 @@ static uint64_t row_wait_ns(const json_t *row, const json_t *latest)
 	return last_ns > late_ns ? last_ns - late_ns : 0;
 }
 
-static void unit_add(struct kernels *k, const json_t *row, uint32_t group, uint64_t wait_ns)
+static uint8_t row_func(const json_t *row)
 {
 	const char *func = member_text(row, "func", "");
 
-	*(struct kernels_unit *)must(list_append(&k->units)) = (struct kernels_unit){
-		.start_ns = member_number(row, "gpu_start_mono_ns", 0),
-		.stop_ns = member_number(row, "gpu_stop_mono_ns", 0), .row = row, .group = group,
-		.wait_ns = wait_ns, .func = kernels_func_of(func, strlen(func)),
-	};
+	return kernels_func(func, strlen(func));
 }
 
 /* A batch is one kernel, whose function NCCL names by one of them. */
-static void unit_extend(struct kernels_unit *u, const json_t *row)
+static void unit_take(struct kernels_unit *u, const json_t *row)
 {
 	uint64_t start_ns = member_number(row, "gpu_start_mono_ns", 0);
 	uint64_t stop_ns = member_number(row, "gpu_stop_mono_ns", 0);
-	const char *func = member_text(row, "func", "");
 
 	u->start_ns = start_ns < u->start_ns ? start_ns : u->start_ns;
 	u->stop_ns = stop_ns > u->stop_ns ? stop_ns : u->stop_ns;
-	if (u->func != kernels_func_of(func, strlen(func)))
-		u->func = KERNELS_ANY;
+	u->func = u->func == row_func(row) ? u->func : 0;
 }
 
 static bool row_is_ours(const json_t *row, const json_t *process)
 {
 	return json_equal(json_object_get(row, "pid"), json_object_get(process, "pid")) &&
-	       !strcmp(member_text(row, "host", ""), member_text(process, "host", "")) &&
-	       !json_is_true(json_object_get(row, "derived")) &&
+	       row_is_of_node(row, process) && !json_is_true(json_object_get(row, "derived")) &&
 	       member_number(row, "gpu_start_mono_ns", 0) &&
 	       member_number(row, "gpu_stop_mono_ns", 0);
 }
@@ -172,27 +169,33 @@ static bool row_is_ours(const json_t *row, const json_t *process)
 static uint32_t join_take_units(struct kernels *k, const json_t *process, const json_t *rows)
 {
 	json_t *groups = must(json_object()), *batches = must(json_object());
-	json_t *latest = rows_latest(rows);
-	const json_t *row, *unit;
+	json_t *latest = rows_latest(rows, process);
+	const json_t *row;
 	uint32_t ngroups;
 	char key[256];
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row) {
 		const char *batch = member_text(json_object_get(row, "batch"), "token", NULL);
+		uint32_t unit = k->units.n;
 
 		if (!row_is_ours(row, process))
 			continue;
-		unit = batch ? json_object_get(batches, batch) : NULL;
-		if (unit) {
-			unit_extend(&k->units.at[json_integer_value(unit)], row);
-			continue;
-		}
 		if (batch)
-			json_object_set_new(batches, batch, json_integer(k->units.n));
-		snprintf(key, sizeof(key), "%s %s %" PRIu64, member_text(row, "comm_id", ""),
-			 member_text(row, "comm_name", ""), member_number(row, "rank", 0));
-		unit_add(k, row, number_of(groups, key), row_wait_ns(row, latest));
+			unit = number_of(batches, batch, unit);
+		if (unit == k->units.n) {
+			snprintf(key, sizeof(key), "%s %" PRIu64 " %s",
+				 member_text(row, "comm_id", ""), member_number(row, "rank", 0),
+				 member_text(row, "comm_name", ""));
+			ngroups = (uint32_t)json_object_size(groups);
+			*(struct kernels_unit *)must(list_append(&k->units)) =
+				(struct kernels_unit){
+					.start_ns = UINT64_MAX, .row = row, .func = row_func(row),
+					.group = number_of(groups, key, ngroups),
+					.wait_ns = row_wait_ns(row, latest),
+				};
+		}
+		unit_take(&k->units.at[unit], row);
 	}
 	ngroups = (uint32_t)json_object_size(groups);
 	json_decref(groups);
@@ -203,14 +206,10 @@ static uint32_t join_take_units(struct kernels *k, const json_t *process, const 
 
 /* ---- the shift ---------------------------------------------------------------------------- */
 
-/* NCCL's kernels of one device, by their end. */
-struct join_device {
-	LIST(const struct gpu_kernel *) by_stop;
-};
-
 struct joining {
 	struct kernels *k;
-	struct join_device device[KERNELS_DEVICES];
+	struct { LIST(struct gpu_kernel *) by_stop; } device[KERNELS_DEVICES];	/* NCCL's */
+	int64_t first_ns, last_ns;	/* the first and the last end of these */
 	uint32_t nkernels, ngroups;
 	double together_ns;	/* the same by these clocks */
 	LIST(double) shifts;	/* sorted */
@@ -242,14 +241,16 @@ static int kernel_by_stop(const void *a, const void *b)
 
 static void joining_init(struct joining *j, struct kernels *k)
 {
-	*j = (struct joining){ .k = k };
+	*j = (struct joining){ .k = k, .first_ns = INT64_MAX };
 	for (uint32_t i = 0; i < k->all.n; i++) {
 		struct gpu_kernel *kernel = &k->all.at[i];
 
 		if (!kernel->nccl)
 			continue;
-		*(const struct gpu_kernel **)must(list_append(
+		*(struct gpu_kernel **)must(list_append(
 			&j->device[kernel->device].by_stop)) = kernel;
+		j->first_ns = kernel->stop_ns < j->first_ns ? kernel->stop_ns : j->first_ns;
+		j->last_ns = kernel->stop_ns > j->last_ns ? kernel->stop_ns : j->last_ns;
 		j->nkernels++;
 	}
 	for (int32_t i = 0; i < KERNELS_DEVICES; i++)
@@ -341,28 +342,27 @@ static bool join_find_shift(const struct joining *j, double *shift)
 /* ---- pairs -------------------------------------------------------------------------------- */
 
 /* The kernel that ended next to the operation's end; NULL: none is near, or each has another. */
-static const struct gpu_kernel *join_nearest(const struct joining *j, const struct join_device *d,
-					 const struct kernels_unit *u, int64_t *distance_ns)
+static struct gpu_kernel *join_nearest(const struct joining *j, uint32_t device,
+				       const struct kernels_unit *u, int64_t *distance_ns)
 {
 	int64_t wanted_ns = (int64_t)u->stop_ns + j->k->offset_ns;
-	const struct gpu_kernel *nearest = NULL;
-	uint32_t low = 0, high = d->by_stop.n;
+	struct gpu_kernel *nearest = NULL, *const *by_stop = j->device[device].by_stop.at;
+	uint32_t low = 0, high = j->device[device].by_stop.n, end = high;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (d->by_stop.at[mid]->stop_ns < wanted_ns - (int64_t)j->together_ns)
+		if (by_stop[mid]->stop_ns < wanted_ns - (int64_t)j->together_ns)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	for (; low < d->by_stop.n; low++) {
-		const struct gpu_kernel *kernel = d->by_stop.at[low];
+	end = end - low > NEAR_MOST ? low + NEAR_MOST : end;
+	for (; low < end && by_stop[low]->stop_ns <= wanted_ns + (int64_t)j->together_ns; low++) {
+		struct gpu_kernel *kernel = by_stop[low];
 		int64_t off_ns = llabs(unit_shift_ns(j->k, u, kernel)) +
 				 llabs(kernel->start_ns - j->k->offset_ns - (int64_t)u->start_ns);
 
-		if (kernel->stop_ns > wanted_ns + (int64_t)j->together_ns)
-			break;
 		if (kernel->unit || !unit_is_like(u, kernel) || (nearest && off_ns >= *distance_ns))
 			continue;
 		nearest = kernel;
@@ -371,52 +371,50 @@ static const struct gpu_kernel *join_nearest(const struct joining *j, const stru
 	return nearest;
 }
 
-/* Pairs of one rank with one device's kernels: how many, and how far they are apart. */
-static uint32_t join_pair(struct joining *j, uint32_t group, const struct join_device *d,
-			  bool keeps, int64_t *apart_ns)
+/* The pairs of one rank with one device's kernels, and how far these are apart. */
+struct join_fit {
+	uint32_t pairs;
+	double apart_ns;
+};
+
+/* The device whose kernels fit a rank best. */
+static uint32_t fits_best(const struct join_fit fits[KERNELS_DEVICES])
 {
-	struct kernels *k = j->k;
-	uint32_t pairs = 0;
-	int64_t distance_ns = 0;
+	uint32_t best = 0;
 
-	for (uint32_t i = 0; i < k->units.n; i++) {
-		struct kernels_unit *u = &k->units.at[i];
-		const struct gpu_kernel *kernel = u->group == group ? join_nearest(j, d, u,
-									&distance_ns) : NULL;
-
-		if (!kernel)
-			continue;
-		pairs++;
-		*apart_ns += distance_ns;
-		if (!keeps)
-			continue;
-		u->kernel = (uint32_t)(kernel - k->all.at) + 1;
-		k->all.at[u->kernel - 1].unit = i + 1;
-	}
-	return pairs;
+	for (uint32_t i = 1; i < KERNELS_DEVICES; i++)
+		if (fits[i].pairs > fits[best].pairs || (fits[i].pairs == fits[best].pairs &&
+							 fits[i].apart_ns < fits[best].apart_ns))
+			best = i;
+	return best;
 }
 
-/* Each rank is at the device whose kernels fit it best. */
 static void join_match(struct joining *j)
 {
-	for (uint32_t group = 0; group < j->ngroups; group++) {
-		const struct join_device *best = NULL;
-		uint32_t most = 0;
-		int64_t least_ns = 0, apart_ns;
+	struct kernels *k = j->k;
+	CLEANUP(cleanup_freep) struct join_fit *fits = must(calloc((size_t)j->ngroups *
+							   KERNELS_DEVICES, sizeof(*fits)));
+	struct gpu_kernel *kernel;
+	int64_t distance_ns;
 
-		for (uint32_t i = 0; i < KERNELS_DEVICES; i++) {
-			uint32_t n;
+	for (uint32_t i = 0; i < k->units.n; i++)
+		for (uint32_t d = 0; d < KERNELS_DEVICES; d++) {
+			struct join_fit *fit = &fits[k->units.at[i].group * KERNELS_DEVICES + d];
 
-			apart_ns = 0;
-			n = join_pair(j, group, &j->device[i], false, &apart_ns);
-			if (n < most || !n || (n == most && apart_ns >= least_ns))
+			if (!join_nearest(j, d, &k->units.at[i], &distance_ns))
 				continue;
-			best = &j->device[i];
-			most = n;
-			least_ns = apart_ns;
+			fit->pairs++;
+			fit->apart_ns += (double)distance_ns;
 		}
-		if (best)
-			join_pair(j, group, best, true, &apart_ns);
+	for (uint32_t i = 0; i < k->units.n; i++) {
+		struct kernels_unit *u = &k->units.at[i];
+
+		kernel = join_nearest(j, fits_best(&fits[u->group * KERNELS_DEVICES]), u,
+				      &distance_ns);
+		if (!kernel)
+			continue;
+		u->kernel = kernel;
+		kernel->unit = u;
 	}
 }
 
@@ -424,23 +422,17 @@ static void join_match(struct joining *j)
 static void join_measure(struct joining *j)
 {
 	struct kernels *k = j->k;
-	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, middle;
+	int64_t middle;
 
-	for (uint32_t i = 0; i < k->all.n; i++) {
-		if (!k->all.at[i].nccl)
-			continue;
-		first_ns = first_ns == INT64_MAX ? k->all.at[i].stop_ns : first_ns;
-		last_ns = k->all.at[i].stop_ns > last_ns ? k->all.at[i].stop_ns : last_ns;
-	}
 	j->shifts.n = 0;
 	for (uint32_t i = 0; i < k->units.n; i++) {
 		const struct kernels_unit *u = &k->units.at[i];
 		int64_t stop_ns = (int64_t)u->stop_ns + k->offset_ns;
 
-		k->compared += u->kernel || (stop_ns >= first_ns && stop_ns <= last_ns);
+		k->compared += u->kernel || (stop_ns >= j->first_ns && stop_ns <= j->last_ns);
 		k->matched += !!u->kernel;
 		if (u->kernel)
-			join_add_shift(j, u, &k->all.at[u->kernel - 1]);
+			join_add_shift(j, u, u->kernel);
 	}
 	if (!j->shifts.n)
 		return;
@@ -457,7 +449,7 @@ static void join_measure(struct joining *j)
 static void kernels_part(struct kernels *k)
 {
 	for (uint32_t i = 0; i < k->all.n; i++)
-		k->all.at[i].unit = 0;
+		k->all.at[i].unit = NULL;
 	list_deinit(&k->units);
 	k->matched = k->compared = 0;
 	k->host_pid = 0;

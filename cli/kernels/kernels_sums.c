@@ -10,15 +10,6 @@
 #include "cli/base/must.h"
 #include "cli/kernels/kernels.h"
 
-struct kernels_span {
-	int64_t start_ns, stop_ns;
-};
-
-/* Invariant: in order, disjoint. */
-struct kernels_spans {
-	LIST(struct kernels_span) list;
-};
-
 /* ---- sets of time ------------------------------------------------------------------------- */
 
 /* They come by their start. */
@@ -35,11 +26,10 @@ static void spans_add(struct kernels_spans *s, int64_t start_ns, int64_t stop_ns
 			(struct kernels_span){ start_ns, stop_ns };
 }
 
-/* The rest of them that is in none of `less`. */
-static struct kernels_spans spans_without(const struct kernels_spans *s,
-					  const struct kernels_spans *less)
+/* Takes away what is in any of `less`. */
+static void spans_subtract(struct kernels_spans *s, const struct kernels_spans *less)
 {
-	struct kernels_spans rest = { .list.n = 0 };
+	struct kernels_spans rest = { .passed = 0 };
 	uint32_t k = 0;
 
 	for (uint32_t i = 0; i < s->list.n; i++) {
@@ -53,53 +43,77 @@ static struct kernels_spans spans_without(const struct kernels_spans *s,
 		}
 		spans_add(&rest, at_ns, end_ns);
 	}
-	return rest;
+	list_deinit(&s->list);
+	*s = rest;
 }
 
-/* The part of them from `from_ns` to `to_ns`. */
-static uint64_t spans_time(const struct kernels_spans *s, int64_t from_ns, int64_t to_ns)
+/* The part of them from `from_ns`, which is never less than before, to `to_ns`. */
+static int64_t spans_time(struct kernels_spans *s, int64_t from_ns, int64_t to_ns)
 {
-	uint64_t ns = 0;
+	int64_t ns = 0;
 
-	for (uint32_t i = 0; i < s->list.n && s->list.at[i].start_ns < to_ns; i++) {
+	while (s->passed < s->list.n && s->list.at[s->passed].stop_ns <= from_ns)
+		s->passed++;
+	for (uint32_t i = s->passed; i < s->list.n && s->list.at[i].start_ns < to_ns; i++) {
 		int64_t start_ns = s->list.at[i].start_ns, stop_ns = s->list.at[i].stop_ns;
 
-		start_ns = start_ns > from_ns ? start_ns : from_ns;
-		stop_ns = stop_ns < to_ns ? stop_ns : to_ns;
-		ns += stop_ns > start_ns ? (uint64_t)(stop_ns - start_ns) : 0;
+		ns += (stop_ns < to_ns ? stop_ns : to_ns) -
+		      (start_ns > from_ns ? start_ns : from_ns);
 	}
 	return ns;
 }
 
 /* ---- one GPU ------------------------------------------------------------------------------ */
 
+enum sums_set {
+	COMPUTE, COMM,
+	EXPOSED,	/* COMM without COMPUTE, as are those below */
+	COMPARED,	/* kernels of which it is known how long they waited */
+	WAITED,
+	SETS
+};
+
 struct device_sums {
 	const struct kernels *k;
 	int32_t device;
 	int64_t first_ns, last_ns;	/* begin and end of its kernels */
-	struct kernels_spans compute, comm, exposed, waits;
+	struct kernels_spans set[SETS];
 	const struct kernels_unit *unit;	/* one of its operations; NULL: not joined */
-	bool waits_known;
-	json_t *rows;
 };
 
 static void sums_take(struct device_sums *s, const struct gpu_kernel *kernel)
 {
-	const struct kernels_unit *unit = kernel_unit(s->k, kernel);
+	int64_t start_ns = kernel->start_ns, stop_ns = kernel->stop_ns;
+	const struct kernels_unit *unit = kernel->unit;
 
-	if (!s->compute.list.n && !s->comm.list.n)
-		s->first_ns = kernel->start_ns;
-	s->last_ns = kernel->stop_ns > s->last_ns ? kernel->stop_ns : s->last_ns;
-	spans_add(kernel->nccl ? &s->comm : &s->compute, kernel->start_ns, kernel->stop_ns);
+	s->first_ns = start_ns < s->first_ns ? start_ns : s->first_ns;
+	s->last_ns = stop_ns > s->last_ns ? stop_ns : s->last_ns;
+	spans_add(&s->set[kernel->nccl ? COMM : COMPUTE], start_ns, stop_ns);
+	if (kernel->nccl)
+		spans_add(&s->set[EXPOSED], start_ns, stop_ns);
 	s->unit = unit ?: s->unit;
 	if (unit && unit->wait_ns != UINT64_MAX) {
-		int64_t longest_ns = kernel->stop_ns - kernel->start_ns;
-		int64_t wait_ns = unit->wait_ns < (uint64_t)longest_ns ? (int64_t)unit->wait_ns
-									: longest_ns;
-
-		s->waits_known = true;
-		spans_add(&s->waits, kernel->start_ns, kernel->start_ns + wait_ns);
+		spans_add(&s->set[COMPARED], start_ns, stop_ns);
+		if (unit->wait_ns < (uint64_t)(stop_ns - start_ns))
+			stop_ns = start_ns + (int64_t)unit->wait_ns;
+		spans_add(&s->set[WAITED], start_ns, stop_ns);
 	}
+}
+
+static void sums_init(struct device_sums *s, const struct kernels *k, int32_t device)
+{
+	*s = (struct device_sums){ .k = k, .device = device, .first_ns = INT64_MAX };
+	for (uint32_t i = 0; i < k->all.n; i++)
+		if (k->all.at[i].device == device)
+			sums_take(s, &k->all.at[i]);
+	for (int i = EXPOSED; i < SETS; i++)
+		spans_subtract(&s->set[i], &s->set[COMPUTE]);
+}
+
+static void sums_deinit(struct device_sums *s)
+{
+	for (int i = 0; i < SETS; i++)
+		list_deinit(&s->set[i].list);
 }
 
 /* The rank in the job, else in the communicator. */
@@ -114,128 +128,90 @@ static json_t *number_or_null(int64_t number)
 	return number >= 0 ? json_integer(number) : json_null();
 }
 
-static void sums_tell(struct device_sums *s, int64_t step, int64_t from_ns, int64_t to_ns)
+static double sums_part(int64_t part_ns, int64_t of_ns)
 {
-	uint64_t time_ns = (uint64_t)(to_ns - from_ns);
-	uint64_t compute_ns = spans_time(&s->compute, from_ns, to_ns);
-	uint64_t comm_ns = spans_time(&s->comm, from_ns, to_ns);
-	uint64_t exposed_ns = spans_time(&s->exposed, from_ns, to_ns);
-	uint64_t waited_ns = spans_time(&s->waits, from_ns, to_ns);
-
-	json_array_append_new(s->rows, json_pack(
-		"{s:s, s:o, s:o, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:I}",
-		"file", s->k->path, "rank", number_or_null(sums_rank(s)),
-		"pid", number_or_null(s->k->host_pid ?: s->k->pid),
-		"device", s->device, "step", number_or_null(step),
-		"time_ns", (json_int_t)time_ns, "compute_ns", (json_int_t)compute_ns,
-		"comm_ns", (json_int_t)comm_ns, "hidden_ns", (json_int_t)(comm_ns - exposed_ns),
-		"exposed_ns", (json_int_t)exposed_ns,
-		"exposed_fraction", time_ns ? (double)exposed_ns / (double)time_ns : 0.0,
-		"waited_ns", s->waits_known ? json_integer((json_int_t)waited_ns) : json_null(),
-		"idle_ns", (json_int_t)(time_ns - compute_ns - exposed_ns)));
+	return of_ns ? (double)part_ns / (double)of_ns : 0.0;
 }
 
-/* ---- steps -------------------------------------------------------------------------------- */
-
-/* The first correlation id from there on; UINT64_MAX: nothing is launched. */
-static uint64_t launch_first(const struct kernels *k, int64_t from_ns)
+/* A row of the time from `from_ns`, which is never less than in the row before. */
+static void sums_tell(struct device_sums *s, json_t *rows, int64_t step, int64_t from_ns,
+		      int64_t to_ns)
 {
-	uint64_t first = UINT64_MAX;
+	json_int_t time_ns = to_ns - from_ns, ns[SETS];
+	json_t *row;
 
-	for (uint32_t i = k->launches.n; i && k->launches.at[i - 1].at_ns >= from_ns; i--)
-		if (k->launches.at[i - 1].correlation < first)
-			first = k->launches.at[i - 1].correlation;
-	return first;
+	for (int i = 0; i < SETS; i++)
+		ns[i] = spans_time(&s->set[i], from_ns, to_ns);
+	row = json_pack("{s:s, s:o, s:o, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:I}",
+			"file", s->k->path, "rank", number_or_null(sums_rank(s)),
+			"pid", number_or_null(s->k->host_pid ?: s->k->pid), "device", s->device,
+			"step", number_or_null(step), "time_ns", time_ns,
+			"compute_ns", ns[COMPUTE], "comm_ns", ns[COMM],
+			"hidden_ns", ns[COMM] - ns[EXPOSED], "exposed_ns", ns[EXPOSED],
+			"exposed_fraction", sums_part(ns[EXPOSED], time_ns),
+			"idle_ns", time_ns - ns[COMPUTE] - ns[EXPOSED]);
+	json_object_update_new(row, ns[COMPARED] ?
+		json_pack("{s:I, s:f}", "waited_ns", ns[WAITED], "compared_fraction",
+			  sums_part(ns[COMPARED], ns[EXPOSED])) :
+		json_pack("{s:n, s:n}", "waited_ns", "compared_fraction"));
+	json_array_append_new(rows, row);
 }
 
-/* The step's begin on the GPU; without calls that launch kernels in the file: on the host. */
-static int64_t sums_step_begin(const struct device_sums *s, int64_t host_ns)
-{
-	const struct kernels *k = s->k;
-	uint64_t first = launch_first(k, host_ns);
-
-	if (!k->launches.n)
-		return host_ns > s->first_ns ? host_ns : s->first_ns;
-	for (uint32_t i = 0; i < k->all.n; i++)
-		if (k->all.at[i].device == s->device && k->all.at[i].correlation >= first)
-			return k->all.at[i].start_ns;
-	return s->last_ns;
-}
-
-static void sums_tell_steps(struct device_sums *s)
+/* The step's begin on the GPU, where none of the kernels before *at is in it. */
+static int64_t sums_step_begin(const struct device_sums *s, const struct kernels_step *step,
+			       uint32_t *at)
 {
 	const struct kernels *k = s->k;
 
-	for (uint32_t i = 0; i < k->steps.n; i++) {
-		int64_t from_ns = sums_step_begin(s, k->steps.at[i].at_ns), to_ns = s->last_ns;
+	if (!step->correlation) {
+		int64_t at_ns = step->at_ns > s->first_ns ? step->at_ns : s->first_ns;
 
-		if (i + 1 < k->steps.n)
-			to_ns = sums_step_begin(s, k->steps.at[i + 1].at_ns);
+		return at_ns < s->last_ns ? at_ns : s->last_ns;
+	}
+	while (*at < k->all.n && (k->all.at[*at].device != s->device ||
+				  k->all.at[*at].correlation < step->correlation))
+		++*at;
+	return *at < k->all.n ? k->all.at[*at].start_ns : s->last_ns;
+}
+
+/* Each ends where the next one begins, the last one with the last kernel. */
+static void sums_tell_steps(struct device_sums *s, json_t *rows)
+{
+	const struct kernels *k = s->k;
+	int64_t from_ns = s->last_ns, to_ns;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i <= k->steps.n; i++, from_ns = to_ns) {
+		to_ns = i < k->steps.n ? sums_step_begin(s, &k->steps.at[i], &at) : s->last_ns;
 		if (to_ns > from_ns)
-			sums_tell(s, k->steps.at[i].number, from_ns, to_ns);
+			sums_tell(s, rows, k->steps.at[i - 1].number, from_ns, to_ns);
 	}
-}
-
-static void sums_take_device(struct device_sums *s, const struct kernels *k, int32_t device)
-{
-	*s = (struct device_sums){ .k = k, .device = device, .last_ns = INT64_MIN };
-	for (uint32_t i = 0; i < k->all.n; i++)
-		if (k->all.at[i].device == device)
-			sums_take(s, &k->all.at[i]);
-	s->exposed = spans_without(&s->comm, &s->compute);
-	if (s->waits_known) {
-		struct kernels_spans all = s->waits;
-
-		s->waits = spans_without(&all, &s->compute);
-		list_deinit(&all.list);
-	}
-}
-
-static void sums_deinit(struct device_sums *s)
-{
-	list_deinit(&s->compute.list);
-	list_deinit(&s->comm.list);
-	list_deinit(&s->exposed.list);
-	list_deinit(&s->waits.list);
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static void kernels_each_device(const struct kernels *k,
-				void (*on_device)(struct device_sums *s, void *arg), void *arg)
+void kernels_sum(const struct kernels *k, json_t *rows)
 {
 	struct device_sums s;
 
 	for (int32_t device = 0; device < KERNELS_DEVICES; device++) {
-		sums_take_device(&s, k, device);
-		if (s.compute.list.n + s.comm.list.n)
-			on_device(&s, arg);
+		sums_init(&s, k, device);
+		if (s.first_ns <= s.last_ns) {
+			sums_tell(&s, rows, -1, s.first_ns, s.last_ns);
+			sums_tell_steps(&s, rows);
+		}
 		sums_deinit(&s);
 	}
 }
 
-static void device_tell(struct device_sums *s, void *rows)
+struct kernels_spans kernels_exposed(const struct kernels *k, int32_t device)
 {
-	s->rows = rows;
-	sums_tell(s, -1, s->first_ns, s->last_ns);
-	sums_tell_steps(s);
-}
+	struct kernels_spans exposed;
+	struct device_sums s;
 
-void kernels_sum(const struct kernels *k, json_t *rows)
-{
-	kernels_each_device(k, device_tell, rows);
-}
-
-static void device_tell_exposed(struct device_sums *s, void *arg)
-{
-	const struct kernels_exposed *to = arg;
-
-	for (uint32_t i = 0; i < s->exposed.list.n; i++)
-		to->on_span(to->arg, s->device, s->exposed.list.at[i].start_ns,
-			    s->exposed.list.at[i].stop_ns);
-}
-
-void kernels_each_exposed(const struct kernels *k, struct kernels_exposed to)
-{
-	kernels_each_device(k, device_tell_exposed, &to);
+	sums_init(&s, k, device);
+	exposed = s.set[EXPOSED];
+	s.set[EXPOSED] = (struct kernels_spans){ .passed = 0 };
+	sums_deinit(&s);
+	return exposed;
 }

@@ -72,8 +72,8 @@ int trace_kernels_join(struct trace *t, const json_t *root, const char **why)
 		}
 		kernels_tell_join(k, reason, sizeof(reason));
 		fprintf(stderr, "%s\n", reason);
-		from_ns = kernel_mono_ns(k, k->all.at[0].start_ns - AROUND_NS);
-		until_ns = kernel_mono_ns(k, k->all.at[k->all.n - 1].stop_ns + AROUND_NS);
+		from_ns = kernel_mono_ns(k, k->first_ns - AROUND_NS);
+		until_ns = kernel_mono_ns(k, k->last_ns + AROUND_NS);
 		t->from_ns = i && t->from_ns < from_ns ? t->from_ns : from_ns;
 		t->until_ns = t->until_ns > until_ns ? t->until_ns : until_ns;
 	}
@@ -95,7 +95,7 @@ static void drawing_find_places(struct drawing *d)
 	for (int32_t i = 0; i < KERNELS_DEVICES; i++)
 		d->pid[i] = trace_who_pid(d->t->who, d->source);
 	for (uint32_t i = 0; i < d->k->all.n; i++) {
-		const struct kernels_unit *unit = kernel_unit(d->k, &d->k->all.at[i]);
+		const struct kernels_unit *unit = d->k->all.at[i].unit;
 		const struct trace_member *m;
 
 		m = unit ? trace_who_learn(d->t->who, d->source, unit->row) : NULL;
@@ -118,10 +118,10 @@ static void drawing_draw_kernel(const struct drawing *d, const struct gpu_kernel
 {
 	static const char *const keys[] = { "comm_id", "comm_name", "rank", "func", "seq",
 					    "bytes", "fused", NULL };
-	const struct kernels_unit *unit = kernel_unit(d->k, kernel);
+	const struct kernels_unit *unit = kernel->unit;
 	uint64_t start_ns = kernel_mono_ns(d->k, kernel->start_ns);
 	uint64_t stop_ns = kernel_mono_ns(d->k, kernel->stop_ns);
-	const char *name = d->k->names.at[kernel->name];
+	const char *name = kernel->name;
 	struct trace *t = d->t;
 	struct trace_at at;
 	struct json *j;
@@ -143,16 +143,21 @@ static void drawing_draw_kernel(const struct drawing *d, const struct gpu_kernel
 				  start_ns, stop_ns);
 }
 
-static void on_exposed(void *arg, int32_t device, int64_t start_ns, int64_t stop_ns)
+static void drawing_draw_exposed(const struct drawing *d, int32_t device)
 {
-	const struct drawing *d = arg;
-	uint64_t from_ns = kernel_mono_ns(d->k, start_ns), to_ns = kernel_mono_ns(d->k, stop_ns);
+	struct kernels_spans exposed = kernels_exposed(d->k, device);
 	char track[32];
 
 	snprintf(track, sizeof(track), "GPU %" PRId32 " exposed", device);
-	trace_slice(&d->t->w, drawing_place(d, device, 0, track, from_ns, to_ns), "exposed",
-		    "exposed", from_ns, to_ns);
-	trace_slice_end(&d->t->w);
+	for (uint32_t i = 0; i < exposed.list.n; i++) {
+		uint64_t from_ns = kernel_mono_ns(d->k, exposed.list.at[i].start_ns);
+		uint64_t to_ns = kernel_mono_ns(d->k, exposed.list.at[i].stop_ns);
+
+		trace_slice(&d->t->w, drawing_place(d, device, 0, track, from_ns, to_ns),
+			    "exposed", "exposed", from_ns, to_ns);
+		trace_slice_end(&d->t->w);
+	}
+	list_deinit(&exposed.list);
 }
 
 static void drawing_draw(struct drawing *d)
@@ -164,7 +169,8 @@ static void drawing_draw(struct drawing *d)
 	drawing_find_places(d);
 	for (uint32_t i = 0; i < k->all.n; i++)
 		drawing_draw_kernel(d, &k->all.at[i]);
-	kernels_each_exposed(k, (struct kernels_exposed){ on_exposed, d });
+	for (int32_t i = 0; i < KERNELS_DEVICES; i++)
+		drawing_draw_exposed(d, i);
 	for (uint32_t i = 0; i < k->steps.n; i++) {
 		snprintf(name, sizeof(name), "step %" PRId64, k->steps.at[i].number);
 		trace_instant(&d->t->w, trace_who_pid(d->t->who, d->source), name, "step",
