@@ -240,6 +240,28 @@ START_TEST(what_one_of_them_has_not_seen_is_no_contradiction)
 }
 END_TEST
 
+/* Ten kernels of forty operations, less than 3 ms apart: by so much the clock may be off. */
+START_TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known)
+{
+	draw_begin();
+	draw("cuda_runtime", "cudaLaunchKernel", PID, MONO_NS, 5000, PID, 1);
+	for (uint32_t i = 0; i < OPS; i++) {
+		int64_t start_ns = MONO_NS + i * i * 30000 + noise(i, 250000);
+
+		json_object_set_new(add_row(0, i & ~3, start_ns, start_ns + 100000),
+				    "gpu_clock_error_ns", json_integer(3000000));
+		if (i < 10)
+			draw_nccl(0, i & ~3, start_ns, start_ns + 100000);
+	}
+	draw_end();
+	read_kernels();
+	ck_assert_msg(!kernels_join(&k, processes, rows, why), "%s", why);
+	ck_assert_uint_eq(k.matched, 10);
+	ck_assert_int_eq(k.shift_ns, 0);
+	ck_assert_uint_eq(k.spread_ns, 0);
+}
+END_TEST
+
 START_TEST(a_batch_is_one_kernel)
 {
 	make_job(3000000);
@@ -667,6 +689,7 @@ int main(void)
 		FX_TEST(steps_that_are_alike_are_told_by_the_time_of_day),
 		FX_TEST(where_it_is_off_as_well_nothing_is_guessed),
 		FX_TEST(what_one_of_them_has_not_seen_is_no_contradiction),
+		FX_TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known),
 		FX_TEST(a_batch_is_one_kernel),
 		FX_TEST(a_container_counts_its_own_processes),
 		FX_LOOP(another_process_is_refused, 0, 3),

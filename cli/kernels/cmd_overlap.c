@@ -3,7 +3,7 @@
  * ncclinsp overlap: how much of NCCL's time computation hides, by the kernels in traces of a
  * profiler; with what the daemon knows of these operations, where it knows them.
  */
-#include <string.h>
+#include <inttypes.h>
 
 #include "cli/common/listing.h"
 #include "cli/kernels/kernels.h"
@@ -17,11 +17,6 @@ struct overlap {
 	json_t *processes, *rows;	/* the daemon's; NULL: it was not to be had */
 };
 
-static bool is_for_people(const struct cli *cli)
-{
-	return (cli->format == CLI_TABLE || cli->format == CLI_WIDE) && !cli->quiet;
-}
-
 static void overlap_tell_file(struct overlap *o, const struct cli *cli, const struct kernels *k,
 			      const char *why)
 {
@@ -31,7 +26,6 @@ static void overlap_tell_file(struct overlap *o, const struct cli *cli, const st
 				 "kernels", (json_int_t)k->all.n, "malformed",
 				 (json_int_t)k->malformed, "joined", !*why, "why",
 				 *why ? why : NULL);
-	char text[KERNELS_WHY];
 
 	json_object_update_new(file, *why ?
 		json_pack("{s:n, s:n, s:n, s:n}", "compared", "matched", "shift_ns", "spread_ns") :
@@ -39,16 +33,14 @@ static void overlap_tell_file(struct overlap *o, const struct cli *cli, const st
 			  (json_int_t)k->matched, "shift_ns", (json_int_t)k->shift_ns, "spread_ns",
 			  (json_int_t)k->spread_ns));
 	json_array_append_new(o->files, file);
-	if (!is_for_people(cli))
+	if (cli->quiet || cli->format == CLI_JSON)
 		return;
 	if (*why)
-		snprintf(text, sizeof(text), "%s: not joined with operations: %s", k->path, why);
+		fprintf(stderr, "%s: not joined with operations: %s\n", k->path, why);
 	else
-		kernels_tell_join(k, text, sizeof(text));
-	fprintf(stderr, "%s\n", text);
+		kernels_tell_join(k);
 	if (k->malformed)
-		fprintf(stderr, "%s: %llu events made no sense\n", k->path,
-			(unsigned long long)k->malformed);
+		fprintf(stderr, "%s: %" PRIu64 " events made no sense\n", k->path, k->malformed);
 }
 
 static int overlap_add(struct overlap *o, const struct cli *cli, const char *path)
@@ -59,11 +51,12 @@ static int overlap_add(struct overlap *o, const struct cli *cli, const char *pat
 
 	r = kernels_read(&k, path, why);
 	if (r) {
-		fprintf(stderr, "ncclinsp: cannot use %s: %s\n", path, why);
+		fprintf(stderr, "ncclinsp: cannot use %s: %s\n", k.path, why);
 	} else {
-		strcpy(why, o->rows ? "" : "no daemon, and no file of one (--from), to ask");
 		if (o->rows)
 			kernels_join(&k, o->processes, o->rows, why);
+		else
+			snprintf(why, sizeof(why), "%s", client_error(cli->client));
 		overlap_tell_file(o, cli, &k, why);
 		kernels_sum(&k, o->gpus);
 	}

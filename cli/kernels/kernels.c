@@ -16,6 +16,7 @@
 #include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "util/text.h"
+#include "util/utf8.h"
 
 #define BUFFER	    (256u << 10)
 #define VALUE_MOST  (16u << 20)
@@ -399,8 +400,9 @@ int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY])
 	struct kineto f = { .k = k, .why = why };
 	int r;
 
-	*k = (struct kernels){ .path = path, .names = must(json_object()), .pid = UNKNOWN_I32,
+	*k = (struct kernels){ .path = must(strdup(path)), .names = must(json_object()), .pid = UNKNOWN_I32,
 			       .rank = UNKNOWN_I32 };
+	utf8_clean(k->path, strlen(path));
 	*why = '\0';
 	f.file = gzopen(path, "re");
 	if (!f.file) {
@@ -423,4 +425,5 @@ void kernels_deinit(struct kernels *k)
 	list_deinit(&k->steps);
 	list_deinit(&k->units);
 	json_decref(k->names);
+	free(k->path);
 }

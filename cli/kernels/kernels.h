@@ -51,7 +51,7 @@ struct kernels_unit {
 };
 
 struct kernels {
-	const char *path;
+	char *path;			/* safe to show */
 	LIST(struct gpu_kernel) all;	/* by their start */
 	LIST(struct kernels_step) steps;	/* by their begin */
 	json_t *names;			/* an object, whose keys they are */
@@ -79,8 +79,8 @@ void kernels_deinit(struct kernels *k);
 int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 		 char why[KERNELS_WHY]);
 
-/* Writes a sentence on what the join rests on. */
-void kernels_tell_join(const struct kernels *k, char *text, size_t size);
+/* Prints on stderr what the join rests on. */
+void kernels_tell_join(const struct kernels *k);
 
 /* Adds rows as schema/overlap.schema has them: for each GPU all, then each step. */
 void kernels_sum(const struct kernels *k, json_t *rows);

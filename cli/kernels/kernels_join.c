@@ -211,7 +211,7 @@ struct joining {
 	struct { LIST(struct gpu_kernel *) by_stop; } device[KERNELS_DEVICES];	/* NCCL's */
 	int64_t first_ns, last_ns;	/* the first and the last end of these */
 	uint32_t nkernels, ngroups;
-	double together_ns;	/* the same by these clocks */
+	double together_ns;	/* ends that are as close may be the same */
 	LIST(double) shifts;	/* sorted */
 };
 
@@ -264,18 +264,6 @@ static void joining_deinit(struct joining *j)
 	list_deinit(&j->shifts);
 }
 
-/* Bounds the error of the daemon's times, of which each is off in another way. */
-static void join_bound_error(struct joining *j)
-{
-	const struct kernels *k = j->k;
-	CLEANUP(cleanup_freep) double *errors = must(calloc(k->units.n, sizeof(*errors)));
-
-	for (uint32_t i = 0; i < k->units.n; i++)
-		errors[i] = (double)member_number(k->units.at[i].row, "gpu_clock_error_ns", 0);
-	j->together_ns = TOGETHER_NS + stat_median(errors, k->units.n);
-	j->together_ns = j->together_ns < NEAR_NS ? j->together_ns : NEAR_NS;
-}
-
 static void join_add_shift(struct joining *j, const struct kernels_unit *u,
 			   const struct gpu_kernel *kernel)
 {
@@ -288,6 +276,7 @@ static void join_collect_shifts(struct joining *j)
 	struct kernels *k = j->k;
 	uint32_t every = k->units.n / (PAIRS / j->nkernels + 1) + 1;
 
+	j->shifts.n = 0;
 	for (uint32_t u = 0; u < k->units.n; u += every)
 		for (uint32_t d = 0; d < KERNELS_DEVICES; d++)
 			for (uint32_t i = 0; i < j->device[d].by_stop.n; i++)
@@ -446,21 +435,24 @@ static void join_measure(struct joining *j)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static void kernels_part(struct kernels *k)
+static void join_undo(struct kernels *k)
 {
 	for (uint32_t i = 0; i < k->all.n; i++)
 		k->all.at[i].unit = NULL;
-	list_deinit(&k->units);
+	for (uint32_t i = 0; i < k->units.n; i++)
+		k->units.at[i].kernel = NULL;
 	k->matched = k->compared = 0;
-	k->host_pid = 0;
 }
 
-static int join_shift(struct joining *j, char why[KERNELS_WHY])
+static int join_try(struct joining *j, int64_t offset_ns, double together_ns,
+		    char why[KERNELS_WHY])
 {
 	struct kernels *k = j->k;
 	double shift = 0;
 
-	join_bound_error(j);
+	join_undo(k);
+	k->offset_ns = offset_ns;
+	j->together_ns = together_ns;
 	join_collect_shifts(j);
 	if (!join_find_shift(j, &shift)) {
 		snprintf(why, KERNELS_WHY, "its NCCL kernels fit none of the %u operations that "
@@ -477,6 +469,29 @@ static int join_shift(struct joining *j, char why[KERNELS_WHY])
 	snprintf(why, KERNELS_WHY, "its NCCL kernels fit only %u of the %u operations of pid %d "
 		 "at that time: it is of another process", k->matched, k->compared, k->host_pid);
 	return -1;
+}
+
+/*
+ * The clock of a GPU is off by about the same in all its operations, and the ends are close
+ * together then.  Those of several GPUs, or of a long time, are as far apart as the error is.
+ */
+static int join_shift(struct joining *j, char why[KERNELS_WHY])
+{
+	const struct kernels *k = j->k;
+	CLEANUP(cleanup_freep) double *errors = must(calloc(k->units.n, sizeof(*errors)));
+	int64_t offset_ns = time_read(member_text(k->units.at[0].row, "gpu_stop_at", "")) -
+			    (int64_t)member_number(k->units.at[0].row, "gpu_stop_mono_ns", 0);
+	double together_ns;
+
+	if (!join_try(j, offset_ns, TOGETHER_NS, why))
+		return 0;
+	for (uint32_t i = 0; i < k->units.n; i++)
+		errors[i] = (double)member_number(k->units.at[i].row, "gpu_clock_error_ns", 0);
+	together_ns = TOGETHER_NS + stat_median(errors, k->units.n);
+	if (join_try(j, offset_ns, together_ns < NEAR_NS ? together_ns : NEAR_NS, why))
+		return -1;
+	*why = '\0';
+	return 0;
 }
 
 int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
@@ -498,26 +513,25 @@ int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 	} else if (!j.nkernels) {
 		snprintf(why, KERNELS_WHY, "there is no kernel of NCCL in it");
 	} else {
-		const json_t *row = k->units.at[0].row;
-
-		k->offset_ns = time_read(member_text(row, "gpu_stop_at", "")) -
-			       (int64_t)member_number(row, "gpu_stop_mono_ns", 0);
 		r = join_shift(&j, why);
 	}
 	joining_deinit(&j);
-	if (r)
-		kernels_part(k);
+	if (r) {
+		join_undo(k);
+		list_deinit(&k->units);
+		k->host_pid = 0;
+	}
 	return r;
 }
 
-void kernels_tell_join(const struct kernels *k, char *text, size_t size)
+void kernels_tell_join(const struct kernels *k)
 {
 	char shift[TEXT_MAX], spread[TEXT_MAX];
 
 	text_duration(shift, sizeof(shift), (uint64_t)llabs(k->shift_ns));
 	text_duration(spread, sizeof(spread), k->spread_ns);
-	snprintf(text, size, "%s: pid %d; %u of %u operations are kernels of it; its clock is "
-		 "%s %s the time of day that ncclinspd tells, nine in ten ends within %s", k->path,
-		 k->host_pid, k->matched, k->compared, shift,
-		 k->shift_ns < 0 ? "behind" : "ahead of", spread);
+	fprintf(stderr, "%s: pid %d; %u of %u operations are kernels of it; its clock is %s %s the "
+		"time of day that ncclinspd tells, nine in ten ends within %s\n", k->path,
+		k->host_pid, k->matched, k->compared, shift, k->shift_ns < 0 ? "behind" : "ahead of",
+		spread);
 }

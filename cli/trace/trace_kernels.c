@@ -40,7 +40,7 @@ struct trace_kernels *trace_kernels_new(const char *const *paths, uint32_t n)
 	for (; tk->n < n; tk->n++) {
 		if (!kernels_read(&tk->file[tk->n], paths[tk->n], why))
 			continue;
-		fprintf(stderr, "ncclinsp: cannot use %s: %s\n", paths[tk->n], why);
+		fprintf(stderr, "ncclinsp: cannot use %s: %s\n", tk->file[tk->n].path, why);
 		tk->n++;
 		trace_kernels_free(tk);
 		return NULL;
@@ -70,8 +70,7 @@ int trace_kernels_join(struct trace *t, const json_t *root, const char **why)
 			*why = tk->why;
 			return -1;
 		}
-		kernels_tell_join(k, reason, sizeof(reason));
-		fprintf(stderr, "%s\n", reason);
+		kernels_tell_join(k);
 		from_ns = kernel_mono_ns(k, k->first_ns - AROUND_NS);
 		until_ns = kernel_mono_ns(k, k->last_ns + AROUND_NS);
 		t->from_ns = i && t->from_ns < from_ns ? t->from_ns : from_ns;

@@ -103,6 +103,12 @@ static uint32_t member_operations(struct trace *t, const struct trace_member *m)
 	return trace_rows_track(t->rows, m->pid, TRACE_OPS, m->index, name);
 }
 
+/* Is it out of the time that is drawn? */
+static bool trace_is_outside(const struct trace *t, uint64_t start_ns, uint64_t stop_ns)
+{
+	return stop_ns < t->from_ns || (t->until_ns && start_ns > t->until_ns);
+}
+
 void trace_operation(struct trace *t, const json_t *row)
 {
 	static const char *const keys[] = {
@@ -118,8 +124,8 @@ void trace_operation(struct trace *t, const json_t *row)
 	struct trace_at at;
 	char name[96];
 
-	if (!m || (t->from_ns && member_number(row, "done_mono_ns", UINT64_MAX) < t->from_ns) ||
-	    (t->until_ns && member_number(row, "enqueued_mono_ns", 0) > t->until_ns))
+	if (!m || trace_is_outside(t, member_number(row, "enqueued_mono_ns", 0),
+				   member_number(row, "done_mono_ns", UINT64_MAX)))
 		return;
 	t->operations++;
 	if (!t->live && !member_true(row, "derived"))
@@ -190,7 +196,7 @@ void trace_transfer(struct trace *t, const json_t *row)
 	struct trace_at at;
 	char name[96];
 
-	if (!m || !start_ns || stop_ns < start_ns)
+	if (!m || !start_ns || stop_ns < start_ns || trace_is_outside(t, start_ns, stop_ns))
 		return;
 	snprintf(name, sizeof(name), "ProxyOp %s", member_text(row, "direction", ""));
 	at = trace_rows_place(t->rows, row_link(t, m, row), start_ns, stop_ns);
@@ -226,7 +232,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	uint32_t track;
 	struct json *j;
 
-	if (!m || age_ns >= until_ns)
+	if (!m || age_ns >= until_ns || trace_is_outside(t, until_ns - age_ns, until_ns))
 		return;
 	track = track_of_open(t, m, row);
 	if (*member_text(row, "func", ""))

@@ -90,6 +90,10 @@ check "a trace has both" eval 'trace --kernels "$T/rank0.json" --kernels "$T/ran
 check "... of a snapshot, too" eval 'trace "$box" --kernels "$T/rank1.json.gz" -o "$T/box.json" 2>"$T/err" &&
 	python3 "$TOP/tests/trace/check_trace.py" "$T/box.json"'
 drawn() { jq -e "$1" "$T/t.json" >/dev/null || { head -c 300 "$T/t.json"; return 1; }; }
+jq -c '.traceEvents |= map(select(.args.correlation == null or (.args.correlation > 150 and .args.correlation <= 170)))' "$T/rank0.json" >"$T/short.json"
+check "... with nothing before or after a file's kernels" eval 'trace "$box" --kernels "$T/short.json" -o "$T/box.json" 2>"$T/err" &&
+	jq -e ".traceEvents | (map(select(.cat == \"nccl\").ts) | max) as \$last |
+	       map(select(.cat == \"ProxyOp\" or .cat == \"operation\").ts) | length > 10 and max < \$last + 1.1e5" "$T/box.json" >"$T/x"'
 check "... each kernel at its operation's time, and in its process" drawn '
 	([.traceEvents[] | select(.cat == "operation" and .args.seq != null) |
 	  {key: "\(.pid) \(.args.seq) \(.name | split(" ")[0])", value: (.ts + .dur)}] | from_entries) as $ends
@@ -99,6 +103,11 @@ check "... other kernels, what is exposed, and steps" drawn '[.traceEvents[].cat
 	(map(select(. == "kernel")) | length) >= 120 and (map(select(. == "exposed")) | length) >= 120 and
 	(map(select(. == "step")) | length) >= 30'
 
+cp "$T/rank0.json" "$T/$(printf 'a\377\033[2J')"
+check "a file's name is made safe" eval 'overlap -o json "$T/$(printf "a\377\033[2J")" >"$T/told" &&
+	says_all ".files[0].joined and (.gpus | length > 10) and (.gpus[0].file | endswith(\"/a??[2J\"))"'
+jq '.traceEvents[0] = {cat: "kernel", ph: "X"}' "$T/rank0.json" >"$T/odd.json"
+check "what makes no sense in a file is told beside CSV" eval 'ends 0 overlap -o csv "$T/odd.json" && says "1 events made no sense"'
 jq '.distributedInfo.rank = 1' "$T/rank0.json" >"$T/other.json"
 check "a file of another process has no trace" eval 'ends 1 trace --kernels "$T/other.json" -o "$T/x.json" &&
 	says "no process that used NCCL is its pid" && test ! -e "$T/x.json"'
@@ -112,5 +121,5 @@ check "what is no profile is told" eval 'ends 1 overlap "$TOP/Makefile" && says 
 check "... what is not there" eval 'ends 1 trace --kernels "$T/none" -o "$T/x.json" && says "No such file"'
 check "... and that there is no time to come in it" ends 2 trace --kernels "$T/rank0.json" --for 1 -o "$T/x.json"
 stop_daemon
-check "without a daemon the file tells what it can" eval 'ends 0 overlap "$T/rank0.json" && says "no daemon" && says "EXPOSED"'
+check "without a daemon the file tells what it can" eval 'ends 0 overlap "$T/rank0.json" && says "cannot connect to" && says "EXPOSED"'
 done_testing
