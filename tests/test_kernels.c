@@ -346,7 +346,24 @@ START_TEST(operations_that_nobody_timed_prove_nothing)
 {
 	draw_job(3000000);
 	read_kernels();
+	assert_refused("no operations");
+	json_array_append_new(rows, json_pack("{s:i, s:s}", "pid", PID, "func", "AllReduce"));
 	assert_refused("too few");
+}
+END_TEST
+
+/* A chance finds three operations that are as far apart somewhere in an hour. */
+START_TEST(a_few_kernels_of_another_time_prove_nothing)
+{
+	make_job(3000000);
+	picture.shift_ns = 777000000;
+	draw_begin();
+	draw("cuda_runtime", "cudaLaunchKernel", PID, MONO_NS, 5000, PID, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		draw_nccl(0, i, begin_ns(i, 3000000), begin_ns(i, 3000000) + length_ns(i));
+	draw_end();
+	read_kernels();
+	assert_refused("several ways");
 }
 END_TEST
 
@@ -697,6 +714,7 @@ int main(void)
 		FX_TEST(another_job_of_that_pid_and_rank_is_refused),
 		FX_TEST(a_process_of_two_namespaces_is_none),
 		FX_TEST(operations_that_nobody_timed_prove_nothing),
+		FX_TEST(a_few_kernels_of_another_time_prove_nothing),
 		FX_TEST(each_rank_of_a_process_is_at_its_gpu),
 		FX_TEST(exposed_time_is_what_no_other_kernel_hides),
 		FX_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed),

@@ -25,6 +25,7 @@
 #define TOGETHER_NS	100e3	/* an operation and its kernel end as close, by true clocks */
 #define LONGER_NS	20000	/* CUPTI's kernel begins before NCCL's first stamp */
 #define LEAST		3	/* pairs that prove anything */
+#define FAR_LEAST	8	/* ... where the clocks are further apart than NEAR_NS */
 #define PAIRS		4000000u
 #define NEAR_MOST	1000	/* kernels near an operation that are looked at */
 
@@ -315,17 +316,15 @@ static bool join_find_shift(const struct joining *j, double *shift)
 {
 	double near = 0, best = 0, other = 0;
 	uint32_t nnear = join_densest(j, -NEAR_NS, NEAR_NS, &near);
-	uint32_t nbest = join_densest(j, -INFINITY, INFINITY, &best), nother;
+	uint32_t nbest = join_densest(j, -INFINITY, INFINITY, &best), nbelow, nabove;
 
 	*shift = near;
 	if (nnear >= LEAST && nnear * 5 >= nbest * 4)
 		return true;
 	*shift = best;
-	nother = join_densest(j, -INFINITY, best - 4 * j->together_ns, &other);
-	if (nother * 3 > nbest * 2)
-		return false;
-	nother = join_densest(j, best + 4 * j->together_ns, INFINITY, &other);
-	return nbest >= LEAST && nother * 3 <= nbest * 2;
+	nbelow = join_densest(j, -INFINITY, best - 4 * j->together_ns, &other);
+	nabove = join_densest(j, best + 4 * j->together_ns, INFINITY, &other);
+	return nbest >= FAR_LEAST && nbelow * 3 <= nbest * 2 && nabove * 3 <= nbest * 2;
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
@@ -455,9 +454,9 @@ static int join_try(struct joining *j, int64_t offset_ns, double together_ns,
 	j->together_ns = together_ns;
 	join_collect_shifts(j);
 	if (!join_find_shift(j, &shift)) {
-		snprintf(why, KERNELS_WHY, "its NCCL kernels fit none of the %u operations that "
-			 "were timed of pid %d, or several ways as well: it is of another time, or "
-			 "of another process", k->units.n, k->host_pid);
+		snprintf(why, KERNELS_WHY, "its NCCL kernels fit too few of the %u operations "
+			 "that were timed of pid %d, or several ways as well: it is of another "
+			 "time, or of another process", k->units.n, k->host_pid);
 		return -1;
 	}
 	k->shift_ns = (int64_t)shift;
@@ -503,6 +502,11 @@ int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 
 	if (!process)
 		return -1;
+	if (!json_array_size(rows)) {
+		snprintf(why, KERNELS_WHY, "no operations are remembered there (the snapshots of "
+			 "each minute have none)");
+		return -1;
+	}
 	k->host_pid = member_i32(process, "pid");
 	joining_init(&j, k);
 	j.ngroups = join_take_units(k, process, rows);

@@ -91,7 +91,9 @@ check "... of a snapshot, too" eval 'trace "$box" --kernels "$T/rank1.json.gz" -
 	python3 "$TOP/tests/trace/check_trace.py" "$T/box.json"'
 drawn() { jq -e "$1" "$T/t.json" >/dev/null || { head -c 300 "$T/t.json"; return 1; }; }
 jq -c '.traceEvents |= map(select(.args.correlation == null or (.args.correlation > 150 and .args.correlation <= 170)))' "$T/rank0.json" >"$T/short.json"
-check "... with nothing before or after a file's kernels" eval 'trace "$box" --kernels "$T/short.json" -o "$T/box.json" 2>"$T/err" &&
+jq -c '(.collectives | max_by(.done_mono_ns)) as $c | .transfers = [$c | {pid, comm_id, comm_name, rank, channel: 0, peer: 1,
+	direction: "send", start_mono_ns: (.done_mono_ns + 1e9 | floor), stop_mono_ns: (.done_mono_ns + 2e9 | floor)}]' "$box" >"$T/transfer.snap"
+check "... with nothing before or after a file's kernels" eval 'trace "$T/transfer.snap" --kernels "$T/short.json" -o "$T/box.json" 2>"$T/err" &&
 	jq -e ".traceEvents | (map(select(.cat == \"nccl\").ts) | max) as \$last |
 	       map(select(.cat == \"ProxyOp\" or .cat == \"operation\").ts) | length > 10 and max < \$last + 1.1e5" "$T/box.json" >"$T/x"'
 check "... each kernel at its operation's time, and in its process" drawn '
@@ -103,6 +105,8 @@ check "... other kernels, what is exposed, and steps" drawn '[.traceEvents[].cat
 	(map(select(. == "kernel")) | length) >= 120 and (map(select(. == "exposed")) | length) >= 120 and
 	(map(select(. == "step")) | length) >= 30'
 
+jq -c "del(.collectives)" "$box" >"$T/due.snap"
+check "a snapshot without operations is told" eval 'ends 0 overlap --from "$T/due.snap" "$T/rank0.json" && says "no operations are remembered there"'
 cp "$T/rank0.json" "$T/$(printf 'a\377\033[2J')"
 check "a file's name is made safe" eval 'overlap -o json "$T/$(printf "a\377\033[2J")" >"$T/told" &&
 	says_all ".files[0].joined and (.gpus | length > 10) and (.gpus[0].file | endswith(\"/a??[2J\"))"'
