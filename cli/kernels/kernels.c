@@ -324,15 +324,6 @@ static int kineto_read_members(struct kineto *f)
 	return kineto_takes(f, '}') ? 0 : kineto_fail(f, "it ends early, or is no JSON");
 }
 
-static int kernel_order(const void *a, const void *b)
-{
-	const struct gpu_kernel *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->stop_ns > y->stop_ns) - (x->stop_ns < y->stop_ns);
-}
-
 /* All begin with a time. */
 static int time_order(const void *a, const void *b)
 {
@@ -372,7 +363,7 @@ static int kineto_finish(struct kineto *f)
 	if (f->base_ns < 0 || f->base_ns > TIME_MOST)
 		f->base_ns = 0;
 	kineto_place_steps(f);
-	list_sort(&k->all, kernel_order);
+	list_sort(&k->all, time_order);
 	for (uint32_t i = 0; i < k->all.n; i++) {
 		k->all.at[i].start_ns += f->base_ns;
 		k->all.at[i].stop_ns += f->base_ns;
@@ -400,8 +391,8 @@ int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY])
 	struct kineto f = { .k = k, .why = why };
 	int r;
 
-	*k = (struct kernels){ .path = must(strdup(path)), .names = must(json_object()), .pid = UNKNOWN_I32,
-			       .rank = UNKNOWN_I32 };
+	*k = (struct kernels){ .path = must(strdup(path)), .names = must(json_object()),
+			       .pid = UNKNOWN_I32, .rank = UNKNOWN_I32 };
 	utf8_clean(k->path, strlen(path));
 	*why = '\0';
 	f.file = gzopen(path, "re");

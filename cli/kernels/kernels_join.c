@@ -536,6 +536,6 @@ void kernels_tell_join(const struct kernels *k)
 	text_duration(spread, sizeof(spread), k->spread_ns);
 	fprintf(stderr, "%s: pid %d; %u of %u operations are kernels of it; its clock is %s %s the "
 		"time of day that ncclinspd tells, nine in ten ends within %s\n", k->path,
-		k->host_pid, k->matched, k->compared, shift, k->shift_ns < 0 ? "behind" : "ahead of",
-		spread);
+		k->host_pid, k->matched, k->compared, shift,
+		k->shift_ns < 0 ? "behind" : "ahead of", spread);
 }
