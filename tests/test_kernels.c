@@ -522,6 +522,27 @@ START_TEST(ranks_of_another_node_are_not_waited_for)
 }
 END_TEST
 
+/* The second half is of another communicator, in which it is rank 1. */
+START_TEST(a_rank_of_one_communicator_is_not_the_rank_of_all)
+{
+	json_t *told = json_array();
+
+	picture.rank = -1;
+	make_job(3000000);
+	for (uint32_t i = _i ? OPS / 2 : OPS; i < OPS; i++)
+		json_object_set_new(json_array_get(rows, i), "rank", json_integer(1));
+	if (_i == 2)
+		json_object_set_new(json_object_get(json_array_get(processes, 0), "job"), "rank",
+				    json_null());
+	draw_job(3000000);
+	read_kernels();
+	ck_assert_msg(!kernels_join(&k, processes, rows, why), "%s", why);
+	kernels_sum(&k, told);
+	ck_assert_int_eq(value_of(json_array_get(told, 0), "rank"), _i == 2 ? -1 : 3);
+	json_decref(told);
+}
+END_TEST
+
 /* A kernel of no length, which old files have, is the first one and the only one of GPU 1. */
 START_TEST(kernels_of_no_length_are_kernels)
 {
@@ -719,6 +740,7 @@ int main(void)
 		FX_TEST(exposed_time_is_what_no_other_kernel_hides),
 		FX_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed),
 		FX_TEST(ranks_of_another_node_are_not_waited_for),
+		FX_LOOP(a_rank_of_one_communicator_is_not_the_rank_of_all, 0, 3),
 		FX_TEST(kernels_of_no_length_are_kernels),
 		FX_TEST(steps_of_the_host_end_with_the_last_kernel),
 		FX_LOOP(compressed_or_of_absolute_times_it_is_the_same, 0, 4),

@@ -520,6 +520,8 @@ int kernels_join(struct kernels *k, const json_t *processes, const json_t *rows,
 		r = join_shift(&j, why);
 	}
 	joining_deinit(&j);
+	if (!r && k->rank == UNKNOWN_I32)
+		k->rank = member_i32(json_object_get(process, "job"), "rank");
 	if (r) {
 		join_undo(k);
 		list_deinit(&k->units);

@@ -78,7 +78,8 @@ struct device_sums {
 	int32_t device;
 	int64_t first_ns, last_ns;	/* begin and end of its kernels */
 	struct kernels_spans set[SETS];
-	const struct kernels_unit *unit;	/* one of its operations; NULL: not joined */
+	bool joined;			/* `rank` is that of its operations */
+	int32_t rank;			/* UNKNOWN_I32: they are of several */
 };
 
 static void sums_take(struct device_sums *s, const struct gpu_kernel *kernel)
@@ -91,7 +92,12 @@ static void sums_take(struct device_sums *s, const struct gpu_kernel *kernel)
 	spans_add(&s->set[kernel->nccl ? COMM : COMPUTE], start_ns, stop_ns);
 	if (kernel->nccl)
 		spans_add(&s->set[EXPOSED], start_ns, stop_ns);
-	s->unit = unit ?: s->unit;
+	if (unit) {
+		int32_t rank = member_i32(unit->row, "rank");
+
+		s->rank = s->joined && s->rank != rank ? UNKNOWN_I32 : rank;
+		s->joined = true;
+	}
 	if (unit && unit->wait_ns != UINT64_MAX) {
 		spans_add(&s->set[COMPARED], start_ns, stop_ns);
 		if (unit->wait_ns < (uint64_t)(stop_ns - start_ns))
@@ -102,7 +108,8 @@ static void sums_take(struct device_sums *s, const struct gpu_kernel *kernel)
 
 static void sums_init(struct device_sums *s, const struct kernels *k, int32_t device)
 {
-	*s = (struct device_sums){ .k = k, .device = device, .first_ns = INT64_MAX };
+	*s = (struct device_sums){ .k = k, .device = device, .first_ns = INT64_MAX,
+				   .rank = UNKNOWN_I32 };
 	for (uint32_t i = 0; i < k->all.n; i++)
 		if (k->all.at[i].device == device)
 			sums_take(s, &k->all.at[i]);
@@ -114,13 +121,6 @@ static void sums_deinit(struct device_sums *s)
 {
 	for (int i = 0; i < SETS; i++)
 		list_deinit(&s->set[i].list);
-}
-
-/* The rank in the job, else in the communicator. */
-static int32_t sums_rank(const struct device_sums *s)
-{
-	return s->k->rank == UNKNOWN_I32 && s->unit ? member_i32(s->unit->row, "rank")
-						    : s->k->rank;
 }
 
 static json_t *number_or_null(int64_t number)
@@ -143,7 +143,8 @@ static void sums_tell(struct device_sums *s, json_t *rows, int64_t step, int64_t
 	for (int i = 0; i < SETS; i++)
 		ns[i] = spans_time(&s->set[i], from_ns, to_ns);
 	row = json_pack("{s:s, s:o, s:o, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:I}",
-			"file", s->k->path, "rank", number_or_null(sums_rank(s)),
+			"file", s->k->path, "rank",
+			number_or_null(s->k->rank == UNKNOWN_I32 ? s->rank : s->k->rank),
 			"pid", number_or_null(s->k->host_pid ?: s->k->pid), "device", s->device,
 			"step", number_or_null(step), "time_ns", time_ns,
 			"compute_ns", ns[COMPUTE], "comm_ns", ns[COMM],
