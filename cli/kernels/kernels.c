@@ -59,18 +59,16 @@ static int kineto_peek(struct kineto *f)
 {
 	int n, error;
 
-	if (f->at < f->end)
-		return (unsigned char)f->buffer[f->at];
-	n = gzread(f->file, f->buffer, BUFFER);
-	gzerror(f->file, &error);
-	if (n <= 0 && error)
-		kineto_fail(f, error == Z_ERRNO ? strerror(errno) :
-			       "it ends early, or what is compressed in it is damaged");
-	if (n <= 0)
-		return EOF;
-	f->at = 0;
-	f->end = (size_t)n;
-	return (unsigned char)f->buffer[0];
+	if (f->at == f->end) {
+		n = gzread(f->file, f->buffer, BUFFER);
+		gzerror(f->file, &error);
+		if (n <= 0 && error)
+			kineto_fail(f, error == Z_ERRNO ? strerror(errno) :
+				       "it ends early, or what is compressed in it is damaged");
+		f->at = 0;
+		f->end = n > 0 ? (size_t)n : 0;
+	}
+	return f->at < f->end ? (unsigned char)f->buffer[f->at] : EOF;
 }
 
 /* The same behind space. */

@@ -31,6 +31,18 @@
 
 /* ---- the process -------------------------------------------------------------------------- */
 
+/* Is a row, or another process, of that process's node?  Each node compares its own ranks. */
+static bool row_is_of_node(const json_t *row, const json_t *process)
+{
+	return !strcmp(member_text(row, "host", ""), member_text(process, "host", ""));
+}
+
+static bool row_is_of_process(const json_t *row, const json_t *process)
+{
+	return json_equal(json_object_get(row, "pid"), json_object_get(process, "pid")) &&
+	       row_is_of_node(row, process);
+}
+
 static bool process_fits(const struct kernels *k, const json_t *process)
 {
 	int32_t rank = member_i32(json_object_get(process, "job"), "rank");
@@ -51,9 +63,7 @@ static const json_t *join_find_process(const struct kernels *k, const json_t *pr
 	json_array_foreach((json_t *)processes, i, process) {
 		if (!process_fits(k, process))
 			continue;
-		if (found && (member_i32(found, "pid") != member_i32(process, "pid") ||
-			      strcmp(member_text(found, "host", ""),
-				     member_text(process, "host", "")))) {
+		if (found && !row_is_of_process(found, process)) {
 			snprintf(why, KERNELS_WHY, "several processes are pid %d, on the "
 				 "node or to themselves, and their ranks tell none apart", k->pid);
 			return NULL;
@@ -61,8 +71,7 @@ static const json_t *join_find_process(const struct kernels *k, const json_t *pr
 		found = process;
 	}
 	if (!found && k->pid == UNKNOWN_I32)
-		snprintf(why, KERNELS_WHY, "it holds no call of CUDA, which would tell its "
-			 "process");
+		snprintf(why, KERNELS_WHY, "it holds no call of CUDA, which would tell its process");
 	else if (!found)
 		snprintf(why, KERNELS_WHY, "no process that used NCCL is its pid %d and has its "
 			 "rank; ncclinsp ps lists them", k->pid);
@@ -99,12 +108,6 @@ static void row_put_operation(const json_t *row, char *key, size_t size)
 	snprintf(key, size, "%s %s %" PRIu64 " %s", member_text(row, "comm_id", ""),
 		 member_text(row, "func", ""), member_number(row, "seq", UINT64_MAX),
 		 member_text(row, "comm_name", ""));
-}
-
-/* Each node compares its own ranks. */
-static bool row_is_of_node(const json_t *row, const json_t *process)
-{
-	return !strcmp(member_text(row, "host", ""), member_text(process, "host", ""));
 }
 
 /* The lateness of each operation's last rank, where all ranks of the node are compared. */
@@ -160,8 +163,7 @@ static void unit_take(struct kernels_unit *u, const json_t *row)
 
 static bool row_is_ours(const json_t *row, const json_t *process)
 {
-	return json_equal(json_object_get(row, "pid"), json_object_get(process, "pid")) &&
-	       row_is_of_node(row, process) && !json_is_true(json_object_get(row, "derived")) &&
+	return row_is_of_process(row, process) && !json_is_true(json_object_get(row, "derived")) &&
 	       member_number(row, "gpu_start_mono_ns", 0) &&
 	       member_number(row, "gpu_stop_mono_ns", 0);
 }
