@@ -40,7 +40,8 @@ static void overlap_tell_file(struct overlap *o, const struct cli *cli, const st
 	else
 		kernels_tell_join(k);
 	if (k->malformed)
-		fprintf(stderr, "%s: events that made no sense: %" PRIu64 "\n", k->path, k->malformed);
+		fprintf(stderr, "%s: events that made no sense: %" PRIu64 "\n", k->path,
+			k->malformed);
 }
 
 static int overlap_add(struct overlap *o, const struct cli *cli, const char *path)

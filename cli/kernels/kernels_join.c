@@ -71,7 +71,8 @@ static const json_t *join_find_process(const struct kernels *k, const json_t *pr
 		found = process;
 	}
 	if (!found && k->pid == UNKNOWN_I32)
-		snprintf(why, KERNELS_WHY, "it holds no call of CUDA, which would tell its process");
+		snprintf(why, KERNELS_WHY, "it holds no call of CUDA, which would tell its "
+			 "process");
 	else if (!found)
 		snprintf(why, KERNELS_WHY, "no process that used NCCL is its pid %d and has its "
 			 "rank; ncclinsp ps lists them", k->pid);
