@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <search.h>
@@ -42,13 +43,18 @@ static int texts_order(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-const char *shots_text(struct shots *s, const char *text)
+const char *shots_text_in(void **texts, const char *text)
 {
-	char **place = must(tsearch(text, &s->texts, texts_order));
+	char **place = must(tsearch(text, texts, texts_order));
 
 	if (*place == text)
 		*place = must(strdup(text));
 	return *place;
+}
+
+const char *shots_text(struct shots *s, const char *text)
+{
+	return shots_text_in(&s->texts, text);
 }
 
 /* Reads one file at a time. */
@@ -86,24 +92,29 @@ static const char *reader_text(void *arg, const char *text, size_t bytes)
 
 /* ---- one file ------------------------------------------------------------------- */
 
-/* The file's bytes with a zero behind them; NULL: why[] tells. */
-static char *shot_read_file(const char *path, size_t *bytes, const char **why)
+char *shots_read_file(int dir, const char *path, size_t most, size_t *bytes, const char **why)
 {
-	FILE *file = fopen(path, "re");
-	struct stat st;
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	FILE *file = fd < 0 ? NULL : must(fdopen(fd, "r"));
 	char *text = NULL;
+	struct stat st;
 
 	*why = strerror(errno);
 	if (!file)
 		return NULL;
-	if (fstat(fileno(file), &st) || !S_ISREG(st.st_mode)) {
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		*why = "not a regular file";
-	} else if (st.st_size > FILE_MOST) {
+	} else if ((size_t)st.st_size > most) {
 		*why = "too large";
 	} else {
 		text = must(malloc((size_t)st.st_size + 1));
 		*bytes = fread(text, 1, (size_t)st.st_size, file);
 		text[*bytes] = '\0';
+	}
+	if (ferror(file)) {
+		*why = strerror(errno);
+		free(text);
+		text = NULL;
 	}
 	fclose(file);
 	return text;
@@ -111,7 +122,7 @@ static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 
 static char *shot_read(const char *path, size_t *bytes, const char **why)
 {
-	char *text = shot_read_file(path, bytes, why), *expanded = NULL;
+	char *text = shots_read_file(AT_FDCWD, path, FILE_MOST, bytes, why), *expanded = NULL;
 
 	if (!text || !zst_is(text, *bytes))
 		return text;

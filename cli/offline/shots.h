@@ -118,6 +118,14 @@ void shots_settle(struct shots *s);
 
 /* One string for all that are equal; it lives as long as `s`. */
 const char *shots_text(struct shots *s, const char *text);
+/* The same in a tree of tsearch(3), which tdestroy(tree, free) frees. */
+const char *shots_text_in(void **texts, const char *text);
+
+/*
+ * The bytes of a regular file, a zero behind them; NULL: there are none, or more than `most`: *why
+ * tells.  Nothing else is waited for, as a named pipe.
+ */
+char *shots_read_file(int dir, const char *path, size_t most, size_t *bytes, const char **why);
 
 /* NULL: there is none. */
 const struct shots_node *shots_node(const struct shots *s, const char *host);

@@ -304,5 +304,7 @@ echo '{}' >"$T/other.json"
 check "what is no snapshot is told, and the rest read" exits 10 'half.json: not a snapshot.*' "$I" report "$T/half.json" "$T/found.json"
 check "... with the place" exits 10 'half.json: not a snapshot of ncclinspd: byte 3000: the text ends early' "$I" report "$T/half.json" "$T/found.json"
 check "... nothing else: that is no answer" exits 4 'no snapshot found' "$I" report "$T/other.json"
+mkfifo "$T/pipe.json"
+check "a named pipe is refused at once" exits 10 "pipe.json: not a regular file" timeout 10 "$I" report "$T/pipe.json" "$T/found.json"
 check "without a path that is said" exits 2 'needs files' "$I" report
 done_testing
