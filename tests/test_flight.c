@@ -15,7 +15,8 @@ static struct local_rank_read rows[RANKS];
 static struct shots_node node;
 static struct shots_rank ranks[RANKS];
 static struct shots_comm comm;
-static char entries[8192];
+static char entries[1 << 18];
+static uint64_t record_id;	/* of the dump's next call */
 static json_t *lines;
 
 static void setup(void)
@@ -30,6 +31,7 @@ static void setup(void)
 		ranks[r] = (struct shots_rank){ &rows[r], &node, NULL };
 	}
 	*entries = '\0';
+	record_id = 0;
 	lines = NULL;
 }
 
@@ -52,21 +54,22 @@ static void call(const char *group, const char *name, uint64_t seq, const char *
 	size_t used = strlen(entries);
 	bool p2p = strchr(name, '>') || strchr(name, '<');
 
-	snprintf(entries + used, sizeof(entries) - used, "%s{\"process_group\": [\"%s\", \"\"], "
-		 "\"profiling_name\": \"nccl:%s\", \"is_p2p\": %s, \"collective_seq_id\": %llu, "
+	snprintf(entries + used, sizeof(entries) - used, "%s{\"record_id\": %llu, "
+		 "\"process_group\": [\"%s\", \"\"], \"profiling_name\": \"nccl:%s\", \"is_p2p\": %s, \"collective_seq_id\": %llu, "
 		 "\"p2p_seq_id\": %llu, \"state\": \"%s\", \"time_created_ns\": %llu, \"frames\": ["
 		 "{\"name\": \"w\", \"filename\": \"/site-packages/torch/x.py\", \"line\": 7},"
 		 "{\"name\": \"step\", \"filename\": \"/home/u/%s.py\", \"line\": 88}]}",
-		 used ? "," : "", group, name, p2p ? "true" : "false", (unsigned long long)seq,
+		 used ? "," : "", (unsigned long long)record_id++, group, name, p2p ? "true" : "false", (unsigned long long)seq,
 		 (unsigned long long)seq, state, (unsigned long long)(NOW_NS - ago_ns), group);
 }
 
 static bool take(int32_t rank, const char *head, const char **why)
 {
-	char text[9216];
+	static char text[sizeof(entries) + 1024];
 
 	snprintf(text, sizeof(text), "{%s, \"entries\": [%s]}", head, entries);
 	*entries = '\0';
+	record_id = 0;
 	return flight_take(flight, rank, text, strlen(text), why);
 }
 
@@ -192,6 +195,102 @@ START_TEST(batched_sends_end_with_their_group)
 }
 END_TEST
 
+/* Sends to one rank and receives from another are on communicators of their own. */
+START_TEST(a_send_is_not_over_because_a_later_receive_is)
+{
+	call("dp", "all_reduce", 10, "completed", 40 * MS);
+	call("dp", "send 0->1", 5, "started", 30 * MS);
+	call("dp", "recv 0<-3", 6, "completed", 20 * MS);
+	call("dp", "all_gather_into_tensor_coalesced", 11, "completed", 10 * MS);
+	dump(0);
+	comm.ranks.n = 1;
+	ck_lines(-1, HEAD "process group dp", "rank 0 waits in send 0->1 (send or receive 5 of "
+		 "group dp), called at /home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+/* PyTorch keeps as many calls as TORCH_FR_BUFFER_SIZE: those of a group may all be older. */
+START_TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss)
+{
+	for (int32_t r = 0; r < 3; r++)
+		dump_that_waits(r);
+	record_id = 2000;
+	call("tp", "all_gather", 40, "completed", 10 * MS);
+	dump(3);
+	ck_lines(3, HEAD "process group dp",
+		 "rank 3 (global rank 3) may have called all_reduce (collective 11), which its "
+		 "dump does not tell; its last call: all_gather (collective 40 of group tp), "
+		 "called at /home/u/tp.py:88 (step)",
+		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+/* A debugger may ask PyTorch for the calls that are not over alone. */
+START_TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss)
+{
+	for (int32_t r = 0; r < 3; r++)
+		dump_that_waits(r);
+	call("dp", "all_reduce", 10, "completed", 20 * MS);
+	record_id += 3;
+	call("tp", "all_gather", 40, "started", 10 * MS);
+	rows[3].last_op_mono_ns = NOW_NS - 20 * MS;
+	dump(3);
+	ck_lines(3, HEAD "process group dp",
+		 "rank 3 (global rank 3) may have called all_reduce (collective 11), which its "
+		 "dump does not tell; the last call that it has, not over: all_gather (collective "
+		 "40 of group tp), called at /home/u/tp.py:88 (step)",
+		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+START_TEST(a_group_s_last_call_is_found_behind_many_of_another)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call("dp", "all_reduce", 10, "completed", 20 * MS);
+		call("dp", "all_reduce", 11, "completed", 10 * MS);
+		for (uint64_t i = 0; i < 600; i++)
+			call("tp", "all_gather", i + 1, i < 599 ? "completed" : "started", 9 * MS);
+		dump(r);
+	}
+	ck_lines(3, HEAD "process group dp", "rank 3 (global rank 3): its last call, not over: "
+		 "all_gather (collective 600 of group tp), called at /home/u/tp.py:88 (step)", NULL);
+}
+END_TEST
+
+START_TEST(many_ranks_leave_room_for_their_line)
+{
+	enum { MANY = 1000 };
+	static struct local_rank_read many_rows[MANY];
+	static struct shots_rank many[MANY];
+	static char all[8 * MANY], head[sizeof(all) + 100];
+	const char *why, *line;
+	size_t used = 0;
+
+	for (int32_t r = 0; r < MANY; r++) {
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%d", r ? ", " : "", r);
+		many_rows[r] = (struct local_rank_read){ .rank = r, .world_rank = r,
+							 .last_op_mono_ns = NOW_NS - 10 * MS };
+		many[r] = (struct shots_rank){ &many_rows[r], &node, NULL };
+	}
+	comm = (struct shots_comm){ .id = 1, .nranks = MANY, .ranks = { many, MANY, MANY } };
+	snprintf(head, sizeof(head), "\"version\": \"2.10\", \"pg_config\": {\"w\": {"
+		 "\"name\": \"w\", \"ranks\": \"[%s]\"}}", all);
+	for (int32_t r = 0; r < MANY; r++) {
+		call("w", r % 2 ? "all_gather" : "all_reduce", 1, "started", 10 * MS);
+		ck_assert(take(r, head, &why));
+	}
+	lines = json_array();
+	flight_tell(flight, &comm, NULL, 0, lines);
+	ck_assert_uint_eq(json_array_size(lines), 3);
+	line = json_string_value(json_array_get(lines, 1));
+	ck_assert_msg(strstr(line, "ranks 0,2,4,") && strstr(line, "30 and 484 more wait in "
+		      "all_reduce (collective 1 of group w), called at /home/u/w.py:88 (step)"),
+		      "%s", line);
+}
+END_TEST
+
 START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
@@ -248,6 +347,9 @@ START_TEST(dumps_of_another_run_tell_nothing)
 		rows[r].last_op_mono_ns = NOW_NS + 5000 * MS;
 	node.clock = (struct shots_clock){ NOW_NS + 5000 * MS, NOW_NS + 5000 * MS };
 	ck_lines(3, HEAD OTHER_RUN, NULL);
+	json_decref(lines);
+	node.clock.written_ns += 50000 * MS;
+	ck_lines(3, HEAD OTHER_RUN, NULL);
 }
 END_TEST
 
@@ -258,10 +360,10 @@ START_TEST(a_dump_from_before_and_a_missing_one_are_told)
 	dump_that_waits(1);
 	ck_lines(2, HEAD "process group dp",
 		 "rank 0 (global rank 0) has a dump that ends before its last operation: it is of "
-		 "another run, or was written before",
+		 "another run, or was written before, or CUDA graphs ran since",
 		 "rank 2 (global rank 2) has no dump in /fr",
 		 "rank 1 waits in all_reduce (collective 11 of group dp), called at "
-		 "/home/u/dp.py:88 (step)", "1 rank of the others without a dump", NULL);
+		 "/home/u/dp.py:88 (step)", "1 other rank has no dump", NULL);
 }
 END_TEST
 
@@ -283,6 +385,31 @@ START_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both)
 	ck_assert_uint_eq(json_array_size(lines), 3);
 	ck_assert_str_eq(json_string_value(json_array_get(lines, 1)), "rank 0 waits in send 2->3 "
 			 "(send or receive 5 of group dp), called at /home/u/dp.py:88 (step)");
+}
+END_TEST
+
+START_TEST(a_rank_without_its_global_rank_is_told)
+{
+	rows[3].world_rank = UNKNOWN_I32;
+	for (int32_t r = 0; r < 3; r++)
+		dump_that_waits(r);
+	ck_lines(3, HEAD "process group dp", "rank 3: its global rank is not known, hence not "
+		 "which dump is its", "ranks 0-2 wait in all_reduce (collective 11 of group dp), "
+		 "called at /home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
+/* PyTorch's word for a group that has no description. */
+START_TEST(an_undefined_description_is_not_shown)
+{
+	const char *why;
+
+	call("7", "all_reduce", 1, "started", 10 * MS);
+	ck_assert(take(0, "\"version\": \"2.10\", \"pg_config\": {\"7\": {\"name\": \"7\", "
+		       "\"desc\": \"undefined\", \"ranks\": \"[0, 1, 2, 3]\"}}", &why));
+	comm.ranks.n = 1;
+	ck_lines(-1, HEAD "process group 7", "rank 0 waits in all_reduce (collective 1 of group "
+		 "7), called at /home/u/7.py:88 (step)", NULL);
 }
 END_TEST
 
@@ -366,12 +493,19 @@ int main(void)
 		FX_TEST(a_named_rank_that_called_another_group_first_is_told_so),
 		FX_TEST(what_is_before_a_call_that_is_over_is_over),
 		FX_TEST(batched_sends_end_with_their_group),
+		FX_TEST(a_send_is_not_over_because_a_later_receive_is),
+		FX_TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss),
+		FX_TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss),
+		FX_TEST(a_group_s_last_call_is_found_behind_many_of_another),
+		FX_TEST(many_ranks_leave_room_for_their_line),
 		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),
 		FX_TEST(where_two_groups_fit_it_says_so),
 		FX_TEST(without_times_it_goes_by_ranks),
 		FX_TEST(dumps_of_another_run_tell_nothing),
 		FX_TEST(a_dump_from_before_and_a_missing_one_are_told),
 		FX_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both),
+		FX_TEST(a_rank_without_its_global_rank_is_told),
+		FX_TEST(an_undefined_description_is_not_shown),
 		FX_TEST(a_communicator_without_a_group_is_told),
 		FX_TEST(the_line_is_the_innermost_that_is_the_applications),
 		FX_TEST(other_forms_are_refused),

@@ -81,7 +81,7 @@ struct cli {
 	int64_t warn, crit;	/* check: findings from which on it says so */
 	const char *path;	/* the file that is written; NULL: none was named */
 	bool html;		/* report: a page in place of the table */
-	const char *flight;	/* report, diagnose: dumps of PyTorch, beside files; or NULL */
+	const char *flight;	/* report: dumps of PyTorch's Flight Recorder; NULL: none */
 	const char *report_dir;	/* run: where to keep what was seen; NULL: nowhere */
 	const char *inspector_dir;	/* place for files of NVIDIA's Inspector; NULL: none */
 	const char *pids;	/* trace: "4711,4712", only these; NULL: all */

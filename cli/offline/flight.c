@@ -11,14 +11,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/base/member.h"
 #include "cli/base/must.h"
@@ -32,13 +29,13 @@
 #define JSON_MOST	(16u << 20)	/* bytes of one that is JSON */
 #define FILES_MOST	(1u << 17)
 #define CALLS_MOST	(1u << 17)	/* newest calls of a dump that are looked at ... */
-#define CALLS_KEPT	512		/* and kept; and each group's first that is not over */
+#define CALLS_KEPT	512		/* and kept; and each group's last and first open one */
 #define GROUPS_MOST	1024
 #define FRAMES_MOST	128
 #define CHOICES_MOST	64		/* groups with the ranks of one communicator */
 #define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
 #define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
-#define NAMED		16		/* lines of ranks one by one, and of ranks together */
+#define NAMED		16		/* lines of ranks one by one, of ranks together; their parts */
 #define PATH_SHOWN	96		/* bytes of a path in a line */
 #define TEXT_SHOWN	128
 #define LINE		1024
@@ -61,23 +58,26 @@ struct flight_ranks {
 };
 
 struct flight_group {
-	const char *name, *desc;
-	struct flight_ranks *ranks;	/* NULL: not told */
-	uint64_t done[CALL_KINDS];	/* those with smaller numbers are over */
+	const char *name;
+	const char *label;		/* its description; without one its name */
+	struct flight_ranks *ranks;	/* NULL: unknown */
+	uint64_t called;		/* the number behind its last collective; 0: none is there */
 };
 
 struct flight_call {
 	uint32_t group;
 	int kind;
+	bool over, kept;
 	const char *name;		/* "all_reduce" */
 	const char *where;		/* "train.py:88 (step)"; NULL: no frame of Python */
 	uint64_t seq, created_ns;	/* time since 1970 */
-	const json_t *frames;		/* while the dump is read */
+	const json_t *entry;		/* while the dump is read */
 };
 
-/* Only the calls of the newest time are all there. */
 struct flight_dump {
 	int32_t rank;
+	bool gapless;			/* it has all calls from its first to its last ... */
+	bool whole;			/* ... and its first is the process's first */
 	LIST(struct flight_group) groups;
 	LIST(struct flight_call) calls;	/* the oldest first */
 };
@@ -87,42 +87,19 @@ struct flight {
 	LIST(struct flight_dump) dumps;	/* ordered by rank once all are there */
 	bool told;			/* flight_tell() was called */
 	void *texts, *ranks;		/* trees of tsearch(3) */
+	char why[160];
 };
 
-/* ---- texts ------------------------------------------------------------------------- */
+/* ---- a dump --------------------------------------------------------------------------- */
 
-static int flight_texts_order(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-/* One string for all that are equal; it lives as long as `f`. */
-static const char *flight_text(struct flight *f, const char *text)
-{
-	char **place = must(tsearch(text, &f->texts, flight_texts_order));
-
-	if (*place == text)
-		*place = must(strdup(text));
-	return *place;
-}
-
-/* A text of a dump, cut; "": it is none. */
-static const char *flight_json_text(struct flight *f, const json_t *value)
+/* A text of a dump, cut; "": it is none.  Texts are one where they are equal. */
+static const char *flight_text(struct flight *f, const json_t *value)
 {
 	char text[TEXT_SHOWN];
 
 	snprintf(text, sizeof(text), "%s", json_string_value(value) ?: "");
-	return flight_text(f, text);
+	return shots_text_in(&f->texts, text);
 }
-
-/* One more line, made safe: dumps' texts are as they came, and some were cut. */
-static void lines_add(json_t *lines, char line[LINE])
-{
-	utf8_clean(line, strlen(line));
-	json_array_append_new(lines, json_string(line));
-}
-
-/* ---- a dump --------------------------------------------------------------------------- */
 
 static void dump_deinit(struct flight_dump *d)
 {
@@ -150,7 +127,7 @@ static struct flight_ranks *flight_ranks(struct flight *f, const char *text)
 		free(r);
 		return *place;
 	}
-	r->text = flight_text(f, text);
+	r->text = shots_text_in(&f->texts, text);
 	for (; *at && *at != ']'; at = end + strspn(end, ", ")) {
 		long rank = strtol(at, &end, 10);
 
@@ -172,25 +149,26 @@ static void flight_ranks_free(void *ranks)
 }
 
 /* UINT32_MAX: there are too many. */
-static uint32_t dump_add_group(struct flight_dump *d, const char *name, const char *desc)
+static uint32_t dump_add_group(struct flight *f, struct flight_dump *d, const char *name,
+			       const json_t *desc)
 {
-	struct flight_group *g = d->groups.n < GROUPS_MOST ? must(list_append(&d->groups)) : NULL;
+	const char *label = flight_text(f, desc);
 
-	if (!g)
+	if (d->groups.n == GROUPS_MOST)
 		return UINT32_MAX;
-	*g = (struct flight_group){ .name = name, .desc = desc };
+	*(struct flight_group *)must(list_append(&d->groups)) = (struct flight_group){
+		.name = name, .label = *label && strcmp(label, "undefined") ? label : name };
 	return d->groups.n - 1;
 }
 
 static void dump_take_groups(struct flight *f, struct flight_dump *d, const json_t *config)
 {
-	const char *name;
+	const char *key;
 	json_t *group;
 
-	json_object_foreach((json_t *)(uintptr_t)config, name, group) {
-		const json_t *text = json_object_get(group, "name");
-		uint32_t i = dump_add_group(d, flight_json_text(f, text),
-					    flight_json_text(f, json_object_get(group, "desc")));
+	json_object_foreach((json_t *)(uintptr_t)config, key, group) {
+		const char *name = flight_text(f, json_object_get(group, "name"));
+		uint32_t i = dump_add_group(f, d, name, json_object_get(group, "desc"));
 
 		if (i == UINT32_MAX)
 			return;
@@ -198,15 +176,14 @@ static void dump_take_groups(struct flight *f, struct flight_dump *d, const json
 	}
 }
 
-/* Texts are one where they are equal. */
 static uint32_t dump_find_group(struct flight *f, struct flight_dump *d, const json_t *pair)
 {
-	const char *name = flight_json_text(f, json_array_get(pair, 0));
+	const char *name = flight_text(f, json_array_get(pair, 0));
 
 	for (uint32_t i = 0; i < d->groups.n; i++)
 		if (d->groups.at[i].name == name)
 			return i;
-	return dump_add_group(d, name, flight_json_text(f, json_array_get(pair, 1)));
+	return dump_add_group(f, d, name, json_array_get(pair, 1));
 }
 
 /* Code of an installed package, or that torch.compile() has written. */
@@ -270,7 +247,7 @@ static const char *frames_where(struct flight *f, const json_t *frames)
 		phrase_add(&p, ", from ");
 		frame_say(&p, own);
 	}
-	return flight_text(f, text);
+	return shots_text_in(&f->texts, text);
 }
 
 static uint64_t entry_seq(const json_t *entry, int kind)
@@ -278,65 +255,85 @@ static uint64_t entry_seq(const json_t *entry, int kind)
 	return member_number(entry, kind == P2P ? "p2p_seq_id" : "collective_seq_id", 0);
 }
 
-/* The last entry of a coalesced group, which has both numbers, ends members of either kind. */
-static void group_take_end(struct flight_group *g, const json_t *entry, int own, const char *name)
-{
-	for (int kind = 0; kind < CALL_KINDS; kind++) {
-		uint64_t seq = entry_seq(entry, kind);
-
-		if ((kind == own || strstr(name, "coalesced")) && seq >= g->done[kind])
-			g->done[kind] = seq + 1;
-	}
-}
-
-/* False: there are too many groups. */
+/* Collectives are counted from 1.  False: there are too many groups. */
 static bool dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
 {
-	int kind = json_is_true(json_object_get(entry, "is_p2p")) ? P2P : COLLECTIVE;
+	int kind = json_is_true(json_object_get(entry, "is_p2p")) ||
+		   !entry_seq(entry, COLLECTIVE) ? P2P : COLLECTIVE;
 	uint32_t group = dump_find_group(f, d, json_object_get(entry, "process_group"));
-	const char *name = flight_json_text(f, json_object_get(entry, "profiling_name"));
+	const char *name = flight_text(f, json_object_get(entry, "profiling_name"));
 	const char *colon = strchr(name, ':');		/* "nccl:all_reduce" */
-	struct flight_call *call;
+	uint64_t seq = entry_seq(entry, kind);
 
 	if (group == UINT32_MAX)
 		return false;
-	call = must(list_append(&d->calls));
-	*call = (struct flight_call){
-		.group = group, .kind = kind, .name = colon ? colon + 1 : name,
-		.seq = entry_seq(entry, kind),
-		.created_ns = member_number(entry, "time_created_ns", 0),
-		.frames = json_object_get(entry, "frames"),
-	};
-	if (!strcmp(member_text(entry, "state", ""), "completed"))
-		group_take_end(&d->groups.at[group], entry, kind, call->name);
+	if (kind == COLLECTIVE && seq >= d->groups.at[group].called)
+		d->groups.at[group].called = seq + 1;
+	*(struct flight_call *)must(list_append(&d->calls)) = (struct flight_call){
+		.group = group, .kind = kind, .name = colon ? colon + 1 : name, .seq = seq,
+		.created_ns = member_number(entry, "time_created_ns", 0), .entry = entry };
 	return true;
 }
 
-/* Members of a coalesced group are never said to have ended: what comes after them tells. */
-static bool call_is_over(const struct flight_dump *d, const struct flight_call *call)
+/* Calls of one group and kind, from the newest back. */
+struct flight_back {
+	uint64_t ended;		/* of what is older, these numbers have ended: smaller ones; one */
+	const struct flight_call *open;	/* the first that is not over; NULL: none so far */
+	bool any;
+};
+
+/*
+ * A collective is over if a later one of its group is.  Sends to several ranks end in any order;
+ * those of a coalesced group are never said to have ended, but the entry behind them is, which
+ * old versions count as a collective.
+ */
+static bool call_is_over(const struct flight_call *call, struct flight_back back[CALL_KINDS])
 {
-	return call->seq < d->groups.at[call->group].done[call->kind];
+	bool completed = !strcmp(member_text(call->entry, "state", ""), "completed");
+	uint64_t ended = call->kind == COLLECTIVE ? call->seq + 1 : 0;
+
+	if (completed && ended > back[COLLECTIVE].ended)
+		back[COLLECTIVE].ended = ended;
+	if (completed && !strcmp(call->name, "coalesced"))
+		back[P2P].ended = entry_seq(call->entry, P2P) + 1;
+	else if (call->kind == COLLECTIVE)
+		back[P2P].ended = 0;
+	return call->kind == COLLECTIVE ? call->seq < back[COLLECTIVE].ended :
+					  completed || call->seq + 1 == back[P2P].ended;
 }
 
-/* Keeps the newest calls, and the first of each group that is not over. */
+/* Keeps the newest calls, and of each group the last and the first that is not over. */
 static void dump_trim(struct flight *f, struct flight_dump *d)
 {
-	CLEANUP(cleanup_freep) bool *open = must(calloc(d->groups.n + 1, CALL_KINDS));
+	CLEANUP(cleanup_freep) struct flight_back (*backs)[CALL_KINDS] =
+		must(calloc(d->groups.n + 1, sizeof(*backs)));
 	uint32_t kept = 0;
 
+	for (uint32_t i = d->calls.n; i-- > 0; ) {
+		struct flight_call *call = &d->calls.at[i];
+		struct flight_back *back = &backs[call->group][call->kind];
+
+		call->over = call_is_over(call, backs[call->group]);
+		call->kept = !back->any || d->calls.n - i <= CALLS_KEPT;
+		back->open = call->over ? back->open : call;
+		back->any = true;
+	}
 	for (uint32_t i = 0; i < d->calls.n; i++) {
 		struct flight_call call = d->calls.at[i];
-		bool *is_open = &open[call.group * CALL_KINDS + (uint32_t)call.kind];
-		bool first = !*is_open && !call_is_over(d, &call);
 
-		*is_open = *is_open || first;
-		if (!first && d->calls.n - i > CALLS_KEPT)
+		if (!call.kept && backs[call.group][call.kind].open != &d->calls.at[i])
 			continue;
-		call.where = frames_where(f, call.frames);
-		call.frames = NULL;
+		call.where = frames_where(f, json_object_get(call.entry, "frames"));
+		call.entry = NULL;
 		d->calls.at[kept++] = call;
 	}
 	d->calls.n = kept;
+}
+
+/* PyTorch counts all calls of a process from 0. */
+static uint64_t entry_id(const json_t *entries, size_t i)
+{
+	return member_number(json_array_get(entries, i), "record_id", UNKNOWN_U64);
 }
 
 /* False: it has another form than those that are known. */
@@ -345,7 +342,8 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 {
 	const json_t *entries = json_object_get(root, "entries");
 	const char *version = member_text(root, "version", NULL);
-	size_t n = json_array_size(entries);
+	size_t n = json_array_size(entries), first = n > CALLS_MOST ? n - CALLS_MOST : 0;
+	uint64_t first_id;
 
 	*why = "no dump of PyTorch's Flight Recorder: it has no version";
 	if (!version)
@@ -361,29 +359,29 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 		return false;
 	*why = "a dump of more than 1024 process groups";
 	dump_take_groups(f, d, json_object_get(root, "pg_config"));
-	for (size_t i = n > CALLS_MOST ? n - CALLS_MOST : 0; i < n; i++)
+	for (size_t i = first; i < n; i++)
 		if (!dump_take_call(f, d, json_array_get(entries, i)))
 			return false;
+	first_id = entry_id(entries, first);
+	d->gapless = entry_id(entries, n - 1) - first_id == n - 1 - first;
+	d->whole = d->gapless && !first_id;
 	dump_trim(f, d);
 	return true;
 }
 
-static json_t *dump_parse(const char *bytes, size_t n, const char **why)
+static json_t *dump_parse(struct flight *f, const char *bytes, size_t n, const char **why)
 {
-	static char text[160];
-	json_error_t error;
 	json_t *root;
 	size_t at;
 
 	if (n && *bytes == '{') {
-		root = n <= JSON_MOST ? json_loadb(bytes, n, 0, &error) : NULL;
 		*why = n <= JSON_MOST ? "damaged: no JSON" : "too large";
-		return root;
+		return n <= JSON_MOST ? json_loadb(bytes, n, 0, NULL) : NULL;
 	}
 	root = pickle_read(bytes, n, why, &at);
 	if (!root) {
-		snprintf(text, sizeof(text), "refused at byte %zu: %s", at, *why);
-		*why = text;
+		snprintf(f->why, sizeof(f->why), "refused at byte %zu: %s", at, *why);
+		*why = f->why;
 	}
 	return root;
 }
@@ -391,7 +389,7 @@ static json_t *dump_parse(const char *bytes, size_t n, const char **why)
 bool flight_take(struct flight *f, int32_t rank, const char *bytes, size_t n, const char **why)
 {
 	struct flight_dump d = { .rank = rank };
-	json_t *root = dump_parse(bytes, n, why);
+	json_t *root = dump_parse(f, bytes, n, why);
 	bool known = root && dump_read(f, &d, root, why);
 
 	json_decref(root);
@@ -416,39 +414,13 @@ static int32_t name_rank(const char *name)
 	for (digits = end; digits > name && digits[-1] >= '0' && digits[-1] <= '9'; digits--)
 		;
 	snprintf(text, sizeof(text), "%.*s", (int)(end - digits), digits);
-	return end - digits < 10 && !text_parse_integer(text, 0, INT32_MAX, &rank) ?
-	       (int32_t)rank : -1;
-}
-
-/* NULL: *why tells.  What is no regular file is never waited for. */
-static char *dump_load(int dir, const char *name, size_t *n, const char **why)
-{
-	CLEANUP(cleanup_closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-						O_NOCTTY);
-	struct stat st;
-	ssize_t got = 1;
-	char *bytes;
-
-	*why = strerror(errno);
-	if (fd < 0 || fstat(fd, &st))
-		return NULL;
-	*why = S_ISREG(st.st_mode) ? "too large" : "not a regular file";
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MOST)
-		return NULL;
-	bytes = must(malloc((size_t)st.st_size + 1));
-	for (*n = 0; got > 0 && *n < (size_t)st.st_size; *n += got > 0 ? (size_t)got : 0)
-		got = read(fd, bytes + *n, (size_t)st.st_size - *n);
-	if (got >= 0)
-		return bytes;
-	*why = strerror(errno);
-	free(bytes);
-	return NULL;
+	return text_parse_integer(text, 0, INT32_MAX, &rank) ? -1 : (int32_t)rank;
 }
 
 /* Other files, as in /tmp, are passed over; pickles and what is named like a dump are not. */
-static bool file_is_meant(const char *name, const char *bytes, size_t n)
+static bool file_is_meant(const char *name, const char *bytes)
 {
-	return strstr(name, "rank") || (n && *bytes == '\x80');
+	return strstr(name, "rank") || (bytes && *bytes == '\x80');
 }
 
 static void flight_read_file(struct flight *f, int dir, const char *name)
@@ -457,12 +429,12 @@ static void flight_read_file(struct flight *f, int dir, const char *name)
 	int32_t rank = name_rank(name);
 	char shown[NAME_MAX + 1];
 	const char *why;
-	size_t n = 0;
+	size_t n;
 
 	if (rank < 0)
 		return;
-	bytes = dump_load(dir, name, &n, &why);
-	if ((bytes && flight_take(f, rank, bytes, n, &why)) || !file_is_meant(name, bytes, n))
+	bytes = shots_read_file(dir, name, FILE_MOST, &n, &why);
+	if ((bytes && flight_take(f, rank, bytes, n, &why)) || !file_is_meant(name, bytes))
 		return;
 	snprintf(shown, sizeof(shown), "%s", name);
 	utf8_clean(shown, strlen(shown));
@@ -484,20 +456,25 @@ static int dumps_order(const void *a, const void *b)
 /* Of two dumps of a rank, as from another run, the newer one counts. */
 static void flight_settle(struct flight *f)
 {
+	uint32_t kept = f->dumps.n > 0;
+
 	list_sort(&f->dumps, dumps_order);
 	for (uint32_t i = 1; i < f->dumps.n; i++) {
-		struct flight_dump *d = &f->dumps.at[i];
-		bool older;
+		struct flight_dump d = f->dumps.at[i], *before = &f->dumps.at[kept - 1], older = d;
 
-		if (d->rank != d[-1].rank)
+		if (before->rank != d.rank) {
+			f->dumps.at[kept++] = d;
 			continue;
-		older = dump_newest_ns(d) < dump_newest_ns(d - 1);
-		fprintf(stderr, "ncclinsp: %s: two dumps of rank %d: the older one is left out\n",
-			f->path, d->rank);
-		dump_deinit(older ? d : d - 1);
-		list_remove(&f->dumps, older ? i : i - 1);
-		i--;
+		}
+		if (dump_newest_ns(before) <= dump_newest_ns(&d)) {
+			older = *before;
+			*before = d;
+		}
+		dump_deinit(&older);
+		fprintf(stderr, "ncclinsp: %s: two dumps of rank %d: the older one is skipped\n",
+			f->path, d.rank);
 	}
+	f->dumps.n = kept;
 }
 
 struct flight *flight_new(const char *path)
@@ -544,8 +521,8 @@ struct flight *flight_open(const char *path)
 void flight_say_unused(const struct flight *f)
 {
 	if (f && !f->told)
-		fprintf(stderr, "ncclinsp: --flight-recorder: no hang and no death to show the "
-			"lines of %s beside\n", f->path);
+		fprintf(stderr, "ncclinsp: --flight-recorder: no line of %s is shown: no verdict "
+			"is on a hang or a death whose communicator is known\n", f->path);
 }
 
 void flight_free(struct flight *f)
@@ -608,7 +585,7 @@ static enum flight_fit group_fit(const struct flight_group *g, const struct shot
 
 /* A group that has the communicator's ranks, by its name. */
 struct flight_choice {
-	const char *name, *desc;
+	const char *name, *label;
 	enum flight_fit fit;
 	uint32_t votes;		/* ranks whose last call before their last operation there is its */
 };
@@ -629,7 +606,7 @@ static struct flight_choice *choices_take(struct flight_choices *c, const struct
 			return &c->at[i];
 	choice = array_add(c->at, &c->n);
 	if (choice)
-		*choice = (struct flight_choice){ .name = g->name, .desc = g->desc, .fit = fit };
+		*choice = (struct flight_choice){ .name = g->name, .label = g->label, .fit = fit };
 	return choice;
 }
 
@@ -657,7 +634,7 @@ static const struct flight_call *dump_call_at(const struct flight_dump *d, uint6
 static void choices_add(struct flight_choices *c, const struct flight_dump *d,
 			const struct shots_rank *rank, const struct shots_comm *comm)
 {
-	uint64_t last_ns = dump_is_stale(d, rank) ? 0 : rank_last_ns(rank);
+	uint64_t last_ns = rank_last_ns(rank);
 	const struct flight_call *call = last_ns ? dump_call_at(d, last_ns) : NULL;
 
 	c->asked += last_ns > 0;
@@ -692,11 +669,6 @@ static void choices_find(struct flight_choices *c, const struct flight *f,
 	qsort(c->at, c->n, sizeof(c->at[0]), choices_order);
 }
 
-static const char *group_label(const char *name, const char *desc)
-{
-	return *desc && strcmp(desc, "undefined") ? desc : name;
-}
-
 /* The first line: which group, and how sure that is.  False: nothing can be told. */
 static bool choices_say(const struct flight_choices *c, const struct flight *f, char line[LINE])
 {
@@ -716,8 +688,8 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 		return false;
 	}
 	phrase_add(&p, "process group %s", best->name);
-	if (*best->desc && strcmp(best->desc, best->name))
-		phrase_add(&p, " (%s)", best->desc);
+	if (best->label != best->name)
+		phrase_add(&p, " (%s)", best->label);
 	if (c->n > 1 && best[1].fit == best->fit && best[1].votes * 2 >= best->votes)
 		phrase_add(&p, "; not certain: group %s has the same ranks, and fits as well",
 			   best[1].name);
@@ -732,7 +704,7 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 struct flight_stand {
 	const struct shots_rank *rank;
 	const struct flight_dump *dump;	/* NULL: there is none */
-	uint32_t group;			/* in the dump */
+	uint32_t group;			/* in the dump; UINT32_MAX: it has not that group */
 	bool stale;			/* it is from before the rank's last operation */
 	const struct flight_call *open;	/* its first call of the group that is not over; or NULL */
 	bool called;			/* it has called what the others wait in, or later ones */
@@ -743,7 +715,6 @@ struct flight_stands {
 	const struct flight_call *awaited;	/* the first collective that is open; or NULL */
 };
 
-/* UINT32_MAX: the dump has not that group. */
 static uint32_t dump_group(const struct flight_dump *d, const struct flight_choice *choice,
 			   const struct shots_comm *comm)
 {
@@ -760,23 +731,16 @@ static const struct flight_call *dump_open(const struct flight_dump *d, uint32_t
 	for (uint32_t i = 0; i < d->calls.n; i++) {
 		const struct flight_call *call = &d->calls.at[i];
 
-		if (call->group == group && !call_is_over(d, call) &&
-		    (fit == FIT_ALL || call->kind == P2P))
+		if (call->group == group && !call->over && (fit == FIT_ALL || call->kind == P2P))
 			return call;
 	}
 	return NULL;
 }
 
-/* Has the rank made that collective of the group, or a later one? */
-static bool dump_has_called(const struct flight_dump *d, uint32_t group, uint64_t seq)
+/* The number behind the last collective of the group in the rank's dump; 0: there is none. */
+static uint64_t stand_called(const struct flight_stand *s)
 {
-	if (group < d->groups.n && d->groups.at[group].done[COLLECTIVE] > seq)
-		return true;
-	for (uint32_t i = 0; i < d->calls.n; i++)
-		if (d->calls.at[i].group == group && d->calls.at[i].kind == COLLECTIVE &&
-		    d->calls.at[i].seq >= seq)
-			return true;
-	return false;
+	return s->group < s->dump->groups.n ? s->dump->groups.at[s->group].called : 0;
 }
 
 static void stands_add(struct flight_stands *all, const struct flight *f,
@@ -786,8 +750,7 @@ static void stands_add(struct flight_stands *all, const struct flight *f,
 	struct flight_stand *s = must(list_append(all));
 	const struct flight_call *open;
 
-	*s = (struct flight_stand){ .rank = rank, .group = UINT32_MAX,
-				    .dump = flight_dump(f, rank->row->world_rank) };
+	*s = (struct flight_stand){ .rank = rank, .dump = flight_dump(f, rank->row->world_rank) };
 	if (!s->dump)
 		return;
 	s->stale = dump_is_stale(s->dump, rank);
@@ -806,24 +769,25 @@ static void stands_find(struct flight_stands *all, const struct flight *f,
 		struct flight_stand *s = &all->at[i];
 
 		s->called = s->dump && !s->stale && all->awaited &&
-			    dump_has_called(s->dump, s->group, all->awaited->seq);
+			    stand_called(s) > all->awaited->seq;
 	}
 }
 
 /* ---- in words --------------------------------------------------------------------------- */
 
-/* "all_reduce (collective 11 of group dp)" */
-static void call_say(struct phrase *p, const struct flight_dump *d, const struct flight_call *call)
+/* One more line, made safe: dumps' texts are as they came, and some were cut. */
+static void lines_add(json_t *lines, char line[LINE])
 {
-	const struct flight_group *g = &d->groups.at[call->group];
-
-	phrase_add(p, "%s (%s %" PRIu64 " of group %s)", call->name,
-		   call->kind == P2P ? "send or receive" : "collective", call->seq,
-		   group_label(g->name, g->desc));
+	utf8_clean(line, strlen(line));
+	json_array_append_new(lines, json_string(line));
 }
 
-static void where_say(struct phrase *p, const struct flight_call *call)
+/* "all_reduce (collective 11 of group dp), called at train.py:88 (step)" */
+static void call_say(struct phrase *p, const struct flight_dump *d, const struct flight_call *call)
 {
+	phrase_add(p, "%s (%s %" PRIu64 " of group %s)", call->name,
+		   call->kind == P2P ? "send or receive" : "collective", call->seq,
+		   d->groups.at[call->group].label);
 	if (call->where)
 		phrase_add(p, ", called at %s", call->where);
 	else
@@ -835,40 +799,61 @@ static void where_say(struct phrase *p, const struct flight_call *call)
 static const struct flight_call *stand_earlier(const struct flight_stand *s)
 {
 	for (const struct flight_call *call = s->dump->calls.at; call < s->open; call++)
-		if (!call_is_over(s->dump, call))
+		if (!call->over)
 			return call;
 	return NULL;
+}
+
+/* The rank has not come, as far as its dump can tell: it may have lost calls, or left some out. */
+static void stand_say_missing(struct phrase *p, const struct flight_stand *s,
+			      const struct flight_call *awaited)
+{
+	bool certain = s->dump->whole || (s->dump->gapless && stand_called(s));
+
+	phrase_add(p, " %s called %s (collective %" PRIu64 ")%s;", certain ? "has not" : "may have",
+		   awaited->name, awaited->seq, certain ? "" : ", which its dump does not tell");
+}
+
+static void stand_say_last(struct phrase *p, const struct flight_stand *s,
+			   const struct flight_stands *all)
+{
+	const struct flight_dump *d = s->dump;
+	const struct flight_call *last = &d->calls.at[d->calls.n - 1];
+
+	if (s->open) {
+		phrase_add(p, " made another call before, which is not over: ");
+		call_say(p, d, stand_earlier(s));
+		return;
+	}
+	if (all->awaited && !s->called)
+		stand_say_missing(p, s, all->awaited);
+	else
+		phrase_add(p, ":");
+	phrase_add(p, " %s%s: ", d->gapless ? "its last call" : "the last call that it has",
+		   last->over ? "" : ", not over");
+	call_say(p, d, last);
 }
 
 static void stand_say_alone(const struct flight_stand *s, const struct flight_stands *all,
 			    const struct flight *f, char line[LINE])
 {
-	const struct flight_dump *d = s->dump;
-	const struct flight_call *last = d ? &d->calls.at[d->calls.n - 1] : NULL;
+	const struct local_rank_read *row = s->rank->row;
 	struct phrase p;
 
 	phrase_start(&p, line, LINE);
-	phrase_add(&p, "rank %d (global rank %d) ", s->rank->row->rank, s->rank->row->world_rank);
-	if (!d) {
-		phrase_add(&p, "has no dump in %s", f->path);
+	phrase_add(&p, "rank %d", row->rank);
+	if (row->world_rank == UNKNOWN_I32) {
+		phrase_add(&p, ": its global rank is not known, hence not which dump is its");
 		return;
 	}
-	if (s->stale) {
-		phrase_add(&p, "has a dump that ends before its last operation: it is of another "
-			   "run, or was written before");
-		return;
-	}
-	if (s->open) {
-		phrase_add(&p, "made another call before, which is not over: ");
-		last = stand_earlier(s);
-	} else {
-		if (all->awaited && !s->called)
-			phrase_add(&p, "has not called %s (collective %" PRIu64 "); ",
-				   all->awaited->name, all->awaited->seq);
-		phrase_add(&p, "its last call%s: ", call_is_over(d, last) ? "" : ", not over");
-	}
-	call_say(&p, d, last);
-	where_say(&p, last);
+	phrase_add(&p, " (global rank %d)", row->world_rank);
+	if (!s->dump)
+		phrase_add(&p, " has no dump in %s", f->path);
+	else if (s->stale)
+		phrase_add(&p, " has a dump that ends before its last operation: it is of another "
+			   "run, or was written before, or CUDA graphs ran since");
+	else
+		stand_say_last(&p, s, all);
 }
 
 static bool calls_are_alike(const struct flight_stand *a, const struct flight_stand *b)
@@ -876,6 +861,23 @@ static bool calls_are_alike(const struct flight_stand *a, const struct flight_st
 	return a->open && b->open && a->open->where == b->open->where &&
 	       a->open->name == b->open->name && a->open->seq == b->open->seq &&
 	       a->open->kind == b->open->kind;
+}
+
+/* "ranks 0-2,7 wait in ", of many only the first. */
+static void ranks_say(struct phrase *p, const int32_t *ranks, uint32_t n)
+{
+	uint32_t shown = 0, parts = 0;
+
+	for (; shown < n; shown++) {
+		parts += !shown || ranks[shown] != ranks[shown - 1] + 1;
+		if (parts > NAMED)
+			break;
+	}
+	phrase_add(p, "rank%s ", n == 1 ? "" : "s");
+	phrase_add_list(p, ranks, shown);
+	if (shown < n)
+		phrase_add(p, " and %u more", n - shown);
+	phrase_add(p, " wait%s in ", n == 1 ? "s" : "");
 }
 
 /* The stand and those like it behind it, which are told with it: they have no open call then. */
@@ -892,11 +894,8 @@ static void stands_say_together(struct flight_stands *all, uint32_t first, char 
 			all->at[i].open = i == first ? s.open : NULL;
 		}
 	phrase_start(&p, line, LINE);
-	phrase_add(&p, "rank%s ", n == 1 ? "" : "s");
-	phrase_add_list(&p, ranks, n);
-	phrase_add(&p, " wait%s in ", n == 1 ? "s" : "");
+	ranks_say(&p, ranks, n);
 	call_say(&p, s.dump, s.open);
-	where_say(&p, s.open);
 }
 
 static bool rank_is_named(int32_t rank, const int32_t *named, size_t n)
@@ -944,8 +943,8 @@ static void stands_say(struct flight_stands *all, const struct flight *f, const 
 	if (alone > NAMED || together > NAMED)
 		json_array_append_new(lines, json_string("... and more ranks"));
 	if (without)
-		json_array_append_new(lines, json_sprintf("%u rank%s of the others without a dump",
-							  without, without == 1 ? "" : "s"));
+		json_array_append_new(lines, json_sprintf("%u other rank%s no dump", without,
+							  without == 1 ? " has" : "s have"));
 }
 
 void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t *named, size_t n,

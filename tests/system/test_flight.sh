@@ -68,7 +68,7 @@ check "of two dumps of a rank the newer one counts, and it is said" eval 'bad; s
 check "a directory without dumps is an error that tells what is wanted" eval 'mkdir "$T/none"; exits 1 "no dump of PyTorch there; their names end in the rank" "$I" report "$T/shot.json" --flight-recorder "$T/none"'
 check "... and one that is not there" exits 1 'No such file' "$I" report "$T/shot.json" --flight-recorder "$T/nowhere/x"
 check "where nothing hangs that is said" eval 'jq ".inflight = [] | .comms[].local_ranks = []" "$T/shot.json" >"$T/calm.json"
-	"$I" report "$T/calm.json" --flight-recorder "$T/torch" 2>&1 | grep -q "no hang and no death to show the lines of"'
+	"$I" report "$T/calm.json" --flight-recorder "$T/torch" 2>&1 | grep -q "no verdict is on a hang or a death"'
 
 # PyTorch ends the job once the dumps are written: the verdict is then on its death.
 pkill -9 -P "$JOB_PID"
