@@ -323,6 +323,20 @@ START_TEST(where_two_groups_fit_it_says_so)
 }
 END_TEST
 
+/* Jobs of one node have the same ranks, and a fault may stop them together. */
+START_TEST(where_calls_are_long_before_operations_it_may_be_another_job)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		call("dp", "all_reduce", 11, "started", r ? 25 * MS : 10 * MS);
+		dump(r);
+	}
+	ck_lines(-1, HEAD "process group dp; not certain: most ranks posted their last operation "
+		 "here more than 10 ms after the call, as ranks of another job would",
+		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
+		 "/home/u/dp.py:88 (step)", NULL);
+}
+END_TEST
+
 START_TEST(without_times_it_goes_by_ranks)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
@@ -500,6 +514,7 @@ int main(void)
 		FX_TEST(many_ranks_leave_room_for_their_line),
 		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),
 		FX_TEST(where_two_groups_fit_it_says_so),
+		FX_TEST(where_calls_are_long_before_operations_it_may_be_another_job),
 		FX_TEST(without_times_it_goes_by_ranks),
 		FX_TEST(dumps_of_another_run_tell_nothing),
 		FX_TEST(a_dump_from_before_and_a_missing_one_are_told),

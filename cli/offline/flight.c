@@ -34,6 +34,7 @@
 #define FRAMES_MOST	128
 #define CHOICES_MOST	64		/* groups with the ranks of one communicator */
 #define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
+#define NEAR_NS		UINT64_C(10000000)	/* ... for most ranks of the same job */
 #define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
 #define NAMED		16		/* lines of ranks one by one, of ranks together; their parts */
 #define PATH_SHOWN	96		/* bytes of a path in a line */
@@ -588,6 +589,7 @@ struct flight_choice {
 	const char *name, *label;
 	enum flight_fit fit;
 	uint32_t votes;		/* ranks whose last call before their last operation there is its */
+	uint32_t near;		/* ... just before */
 };
 
 struct flight_choices {
@@ -643,8 +645,10 @@ static void choices_add(struct flight_choices *c, const struct flight_dump *d,
 		struct flight_choice *choice = fit == FIT_NONE ? NULL :
 					       choices_take(c, &d->groups.at[i], fit);
 
-		if (choice && call)
-			choice->votes += call->group == i;
+		if (!choice || !call || call->group != i)
+			continue;
+		choice->votes++;
+		choice->near += last_ns - call->created_ns < NEAR_NS;
 	}
 }
 
@@ -693,6 +697,9 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 	if (c->n > 1 && best[1].fit == best->fit && best[1].votes * 2 >= best->votes)
 		phrase_add(&p, "; not certain: group %s has the same ranks, and fits as well",
 			   best[1].name);
+	else if (best->near * 2 < best->votes)
+		phrase_add(&p, "; not certain: most ranks posted their last operation here more "
+			   "than 10 ms after the call, as ranks of another job would");
 	else if (!best->votes)
 		phrase_add(&p, "; known by its ranks alone: there is no time to compare");
 	return true;

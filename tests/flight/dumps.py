@@ -93,15 +93,16 @@ def frames(group, own):
 
 
 def calls_of(shot):
-    """(communicator, rank, number): time since 1970, function, count, is it over?"""
+    """(communicator, rank, function, number): time since 1970, function, count, is it over?"""
     written = datetime.datetime.fromisoformat(shot["written_at"][:26] + "+00:00")
     offset = int(written.timestamp() * 1e6) * 1000 - shot["written_mono_ns"]
     calls = {}
     for row in shot["collectives"]:
-        calls[row["comm_id"], row["rank"], row["seq"]] = row["enqueued_mono_ns"] + offset, row["func"], row["count"], True
+        calls[row["comm_id"], row["rank"], row["func"], row["seq"]] = row["enqueued_mono_ns"] + offset, \
+            row["func"], row["count"], True
     for row in shot["inflight"]:
         if row["event_type"] == "Coll":
-            calls[row["comm_id"], row["rank"], row["seq"]] = (
+            calls[row["comm_id"], row["rank"], row["func"], row["seq"]] = (
                 shot["written_mono_ns"] - row["age_ns"] + offset, row["func"], row["count"], False)
     return calls
 
@@ -131,8 +132,9 @@ def dumps(shot):
             name, group = str(len(dump["pg_config"])), comm["name"]
             dump["pg_config"][name] = {"name": name, "desc": group, "ranks": str(ranks)}
             lines = frames(group, 88 if group == "dp" else 41)
-            dump["entries"] += [entry(group, name, seq + 1, call, lines) for (comm_id, local, seq), call in calls.items()
-                                if comm_id == comm["comm_id"] and local == rank["rank"]]
+            own = sorted((call, key[3]) for key, call in calls.items() if key[:2] == (comm["comm_id"], rank["rank"]))
+            # PyTorch counts all functions together.
+            dump["entries"] += [entry(group, name, own[0][1] + 1 + i, call, lines) for i, (call, _) in enumerate(own)]
     for dump in result.values():
         dump["entries"].sort(key=lambda e: e["time_created_ns"])
         for i, e in enumerate(dump["entries"]):
