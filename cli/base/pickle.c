@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cli/base/must.h"
 #include "util/list.h"
 
 #define DEPTH_MOST	32
@@ -63,14 +64,12 @@ static bool pickle_spend(struct pickle *p, size_t bytes)
 /* The value becomes the stack's. */
 static bool pickle_push(struct pickle *p, json_t *json, uint32_t depth, size_t bytes)
 {
-	struct pickle_value *v = json && pickle_spend(p, PUSH_BYTES + bytes) ?
-				 list_append(&p->stack) : NULL;
-
-	if (!v) {
+	if (!pickle_spend(p, PUSH_BYTES + bytes)) {
 		json_decref(json);
-		return pickle_fail(p, "out of memory");
+		return false;
 	}
-	*v = (struct pickle_value){ json, depth, 0 };
+	*(struct pickle_value *)must(list_append(&p->stack)) =
+		(struct pickle_value){ must(json), depth, 0 };
 	return true;
 }
 
@@ -125,45 +124,42 @@ static bool value_deepen(struct pickle *p, struct pickle_value *v, uint32_t dept
 	return true;
 }
 
-static bool op_append(struct pickle *p, uint64_t n)
+/* Adds values to a list, or keys and values, by turns, to a dictionary. */
+static bool pickle_add(struct pickle *p, uint64_t n, json_type type)
 {
-	struct pickle_value *list;
-	uint32_t first;
+	uint32_t first, step = type == JSON_OBJECT ? 2 : 1;
+	struct pickle_value *to;
 
 	if (!pickle_top(p, n, &first))
 		return false;
-	list = pickle_container(p, first, JSON_ARRAY);
+	to = pickle_container(p, first, type);
+	if (to && (p->stack.n - first) % step)
+		return pickle_fail(p, "a key without its value");
+	for (uint32_t i = first; to && i < p->stack.n; i += step) {
+		json_t *key = p->stack.at[i].json, *value = p->stack.at[i + step - 1].json;
 
-	for (uint32_t i = first; list && i < p->stack.n; i++)
-		if (!pickle_spend(p, ITEM_BYTES) || !value_deepen(p, list, p->stack.at[i].depth) ||
-		    json_array_append(list->json, p->stack.at[i].json))
-			return pickle_fail(p, "out of memory");
+		if (step == 2 && !json_is_string(key))
+			return pickle_fail(p, "a key that is no text");
+		if (!pickle_spend(p, ITEM_BYTES + (step - 1) * json_string_length(key)) ||
+		    !value_deepen(p, to, p->stack.at[i + step - 1].depth))
+			return false;
+		if (step == 2)
+			json_object_set_nocheck(to->json, json_string_value(key), value);
+		else
+			json_array_append(to->json, value);
+	}
 	pickle_drop(p, first);
-	return list;
+	return to;
+}
+
+static bool op_append(struct pickle *p, uint64_t n)
+{
+	return pickle_add(p, n, JSON_ARRAY);
 }
 
 static bool op_set(struct pickle *p, uint64_t n)
 {
-	struct pickle_value *dict;
-	uint32_t first;
-
-	if (!pickle_top(p, n, &first))
-		return false;
-	dict = pickle_container(p, first, JSON_OBJECT);
-	if (dict && (p->stack.n - first) % 2)
-		return pickle_fail(p, "a key without its value");
-	for (uint32_t i = first; dict && i < p->stack.n; i += 2) {
-		const struct pickle_value *v = &p->stack.at[i];
-
-		if (!json_is_string(v->json))
-			return pickle_fail(p, "a key that is no text");
-		if (!pickle_spend(p, ITEM_BYTES + json_string_length(v->json)) ||
-		    !value_deepen(p, dict, v[1].depth) ||
-		    json_object_set_nocheck(dict->json, json_string_value(v->json), v[1].json))
-			return pickle_fail(p, "out of memory");
-	}
-	pickle_drop(p, first);
-	return dict;
+	return pickle_add(p, n, JSON_OBJECT);
 }
 
 static bool op_tuple(struct pickle *p, uint64_t n)
@@ -205,12 +201,10 @@ static bool op_stop(struct pickle *p, uint64_t n)
 
 static bool op_mark(struct pickle *p, uint64_t n)
 {
-	uint32_t *mark = pickle_spend(p, PUSH_BYTES) ? list_append(&p->marks) : NULL;
-
 	(void)n;
-	if (!mark)
-		return pickle_fail(p, "out of memory");
-	*mark = p->stack.n;
+	if (!pickle_spend(p, PUSH_BYTES))
+		return false;
+	*(uint32_t *)must(list_append(&p->marks)) = p->stack.n;
 	return true;
 }
 
@@ -289,7 +283,6 @@ static bool op_dict(struct pickle *p, uint64_t n)
 /* All that write pickles number the memo's places in their order. */
 static bool op_put(struct pickle *p, uint64_t n)
 {
-	struct pickle_memo *memo;
 	struct pickle_value *v;
 	uint32_t first;
 
@@ -298,10 +291,10 @@ static bool op_put(struct pickle *p, uint64_t n)
 	v = &p->stack.at[first];
 	if (n != p->memo.n || v->memo)
 		return pickle_fail(p, "a memo out of order");
-	memo = pickle_spend(p, PUSH_BYTES) ? list_append(&p->memo) : NULL;
-	if (!memo)
-		return pickle_fail(p, "out of memory");
-	*memo = (struct pickle_memo){ json_incref(v->json), v->depth, false };
+	if (!pickle_spend(p, PUSH_BYTES))
+		return false;
+	*(struct pickle_memo *)must(list_append(&p->memo)) =
+		(struct pickle_memo){ json_incref(v->json), v->depth, false };
 	v->memo = p->memo.n;
 	return true;
 }

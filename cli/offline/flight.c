@@ -115,7 +115,7 @@ static int flight_ranks_order(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-/* "[0, 1, 2]"; NULL: it is none. */
+/* "[0, 1, 2]"; anything else has no ranks. */
 static struct flight_ranks *flight_ranks(struct flight *f, const char *text)
 {
 	struct flight_ranks *r = must(calloc(1, sizeof(*r))), **place;
@@ -216,8 +216,8 @@ static void frame_say(struct phrase *p, const json_t *frame)
 
 	path = package ? package + strlen("-packages/") : path;
 	n = strlen(path);
-	phrase_add(p, "%s%s:%d (%.64s)", n > PATH_SHOWN ? "..." : "",
-		   n > PATH_SHOWN ? path + n - PATH_SHOWN : path, member_i32(frame, "line"),
+	phrase_add(p, "%s%s:%" PRIu64 " (%.64s)", n > PATH_SHOWN ? "..." : "",
+		   n > PATH_SHOWN ? path + n - PATH_SHOWN : path, member_number(frame, "line", 0),
 		   member_text(frame, "name", "?"));
 }
 
@@ -598,15 +598,17 @@ struct flight_choices {
 	uint32_t asked;		/* ranks that have a dump, and a last operation */
 };
 
+/* NULL: the group has other ranks, or there are too many. */
 static struct flight_choice *choices_take(struct flight_choices *c, const struct flight_group *g,
-					  enum flight_fit fit)
+					  const struct shots_comm *comm)
 {
+	enum flight_fit fit = group_fit(g, comm);
 	struct flight_choice *choice;
 
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->at[i].name == g->name && c->at[i].fit == fit)
 			return &c->at[i];
-	choice = array_add(c->at, &c->n);
+	choice = fit == FIT_NONE ? NULL : array_add(c->at, &c->n);
 	if (choice)
 		*choice = (struct flight_choice){ .name = g->name, .label = g->label, .fit = fit };
 	return choice;
@@ -641,9 +643,7 @@ static void choices_add(struct flight_choices *c, const struct flight_dump *d,
 
 	c->asked += last_ns > 0;
 	for (uint32_t i = 0; i < d->groups.n; i++) {
-		enum flight_fit fit = group_fit(&d->groups.at[i], comm);
-		struct flight_choice *choice = fit == FIT_NONE ? NULL :
-					       choices_take(c, &d->groups.at[i], fit);
+		struct flight_choice *choice = choices_take(c, &d->groups.at[i], comm);
 
 		if (!choice || !call || call->group != i)
 			continue;
@@ -714,7 +714,6 @@ struct flight_stand {
 	uint32_t group;			/* in the dump; UINT32_MAX: it has not that group */
 	bool stale;			/* it is from before the rank's last operation */
 	const struct flight_call *open;	/* its first call of the group that is not over; or NULL */
-	bool called;			/* it has called what the others wait in, or later ones */
 };
 
 struct flight_stands {
@@ -750,6 +749,12 @@ static uint64_t stand_called(const struct flight_stand *s)
 	return s->group < s->dump->groups.n ? s->dump->groups.at[s->group].called : 0;
 }
 
+/* It has not called what the others wait in, nor a later one, as far as its dump tells. */
+static bool stand_is_missing(const struct flight_stand *s, const struct flight_stands *all)
+{
+	return s->dump && all->awaited && (s->stale || stand_called(s) <= all->awaited->seq);
+}
+
 static void stands_add(struct flight_stands *all, const struct flight *f,
 		       const struct shots_comm *comm, const struct shots_rank *rank,
 		       const struct flight_choice *choice)
@@ -765,19 +770,6 @@ static void stands_add(struct flight_stands *all, const struct flight *f,
 	open = s->open = s->stale ? NULL : dump_open(s->dump, s->group, choice->fit);
 	if (open && open->kind == COLLECTIVE && (!all->awaited || open->seq < all->awaited->seq))
 		all->awaited = open;
-}
-
-static void stands_find(struct flight_stands *all, const struct flight *f,
-			const struct shots_comm *comm, const struct flight_choice *choice)
-{
-	for (uint32_t i = 0; i < comm->ranks.n; i++)
-		stands_add(all, f, comm, &comm->ranks.at[i], choice);
-	for (uint32_t i = 0; i < all->n; i++) {
-		struct flight_stand *s = &all->at[i];
-
-		s->called = s->dump && !s->stale && all->awaited &&
-			    stand_called(s) > all->awaited->seq;
-	}
 }
 
 /* ---- in words --------------------------------------------------------------------------- */
@@ -832,7 +824,7 @@ static void stand_say_last(struct phrase *p, const struct flight_stand *s,
 		call_say(p, d, stand_earlier(s));
 		return;
 	}
-	if (all->awaited && !s->called)
+	if (stand_is_missing(s, all))
 		stand_say_missing(p, s, all->awaited);
 	else
 		phrase_add(p, ":");
@@ -921,7 +913,7 @@ static bool stand_is_alone(const struct flight_stand *s, const struct flight_sta
 {
 	if (is_named)
 		return !s->open || stand_earlier(s);
-	return !s->open && s->dump && all->awaited && !s->called;
+	return !s->open && stand_is_missing(s, all);
 }
 
 /* Those that stand alone, then those that wait. */
@@ -968,7 +960,8 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	lines_add(lines, line);
 	if (!told)
 		return;
-	stands_find(&all, f, comm, &choices.at[0]);
+	for (uint32_t i = 0; i < comm->ranks.n; i++)
+		stands_add(&all, f, comm, &comm->ranks.at[i], &choices.at[0]);
 	stands_say(&all, f, named, n, lines);
 	list_deinit(&all);
 }
