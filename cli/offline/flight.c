@@ -50,18 +50,10 @@ enum flight_fit {
 	FIT_ALL,
 };
 
-/* Global ranks in the order of a group; dumps that have the same text share it. */
-struct flight_ranks {
-	const char *text;
-	LIST(int32_t) ranks;
-	const struct shots_comm *comm;	/* the last that was asked for ... */
-	enum flight_fit fit;		/* ... and how these fit */
-};
-
 struct flight_group {
 	const char *name;
 	const char *label;		/* its description; without one its name */
-	struct flight_ranks *ranks;	/* NULL: unknown */
+	const char *ranks;		/* "[0, 1, 2]", global ranks in its order; "": unknown */
 	uint64_t called;		/* the number behind its last collective; 0: none is there */
 };
 
@@ -87,7 +79,7 @@ struct flight {
 	const char *path;
 	LIST(struct flight_dump) dumps;	/* ordered by rank once all are there */
 	bool told;			/* flight_tell() was called */
-	void *texts, *ranks;		/* trees of tsearch(3) */
+	void *texts;			/* a tree of tsearch(3) */
 	char why[160];
 };
 
@@ -108,73 +100,19 @@ static void dump_deinit(struct flight_dump *d)
 	list_deinit(&d->calls);
 }
 
-static int flight_ranks_order(const void *a, const void *b)
-{
-	const struct flight_ranks *x = a, *y = b;
-
-	return strcmp(x->text, y->text);
-}
-
-/* "[0, 1, 2]"; anything else has no ranks. */
-static struct flight_ranks *flight_ranks(struct flight *f, const char *text)
-{
-	struct flight_ranks *r = must(calloc(1, sizeof(*r))), **place;
-	const char *at = text + (*text == '[');
-	char *end;
-
-	r->text = text;
-	place = must(tsearch(r, &f->ranks, flight_ranks_order));
-	if (*place != r) {
-		free(r);
-		return *place;
-	}
-	r->text = shots_text_in(&f->texts, text);
-	for (; *at && *at != ']'; at = end + strspn(end, ", ")) {
-		long rank = strtol(at, &end, 10);
-
-		if (end == at || rank < 0 || rank > INT32_MAX) {
-			r->ranks.n = 0;
-			break;
-		}
-		*(int32_t *)must(list_append(&r->ranks)) = (int32_t)rank;
-	}
-	return r;
-}
-
-static void flight_ranks_free(void *ranks)
-{
-	struct flight_ranks *r = ranks;
-
-	list_deinit(&r->ranks);
-	free(r);
-}
-
 /* UINT32_MAX: there are too many. */
-static uint32_t dump_add_group(struct flight *f, struct flight_dump *d, const char *name,
-			       const json_t *desc)
+static uint32_t dump_add_group(struct flight *f, struct flight_dump *d, const json_t *name,
+			       const json_t *desc, const char *ranks)
 {
-	const char *label = flight_text(f, desc);
+	struct flight_group g = { .name = flight_text(f, name), .label = flight_text(f, desc),
+				  .ranks = shots_text_in(&f->texts, ranks) };
 
 	if (d->groups.n == GROUPS_MOST)
 		return UINT32_MAX;
-	*(struct flight_group *)must(list_append(&d->groups)) = (struct flight_group){
-		.name = name, .label = *label && strcmp(label, "undefined") ? label : name };
+	if (!*g.label || !strcmp(g.label, "undefined"))
+		g.label = g.name;
+	*(struct flight_group *)must(list_append(&d->groups)) = g;
 	return d->groups.n - 1;
-}
-
-static void dump_take_groups(struct flight *f, struct flight_dump *d, const json_t *config)
-{
-	const char *key;
-	json_t *group;
-
-	json_object_foreach((json_t *)(uintptr_t)config, key, group) {
-		const char *name = flight_text(f, json_object_get(group, "name"));
-		uint32_t i = dump_add_group(f, d, name, json_object_get(group, "desc"));
-
-		if (i == UINT32_MAX)
-			return;
-		d->groups.at[i].ranks = flight_ranks(f, member_text(group, "ranks", ""));
-	}
 }
 
 static uint32_t dump_find_group(struct flight *f, struct flight_dump *d, const json_t *pair)
@@ -184,7 +122,7 @@ static uint32_t dump_find_group(struct flight *f, struct flight_dump *d, const j
 	for (uint32_t i = 0; i < d->groups.n; i++)
 		if (d->groups.at[i].name == name)
 			return i;
-	return dump_add_group(f, d, name, json_array_get(pair, 1));
+	return dump_add_group(f, d, json_array_get(pair, 0), json_array_get(pair, 1), "");
 }
 
 /* Code of an installed package, or that torch.compile() has written. */
@@ -345,6 +283,8 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 	const char *version = member_text(root, "version", NULL);
 	size_t n = json_array_size(entries), first = n > CALLS_MOST ? n - CALLS_MOST : 0;
 	uint64_t first_id;
+	const char *key;
+	json_t *group;
 
 	*why = "no dump of PyTorch's Flight Recorder: it has no version";
 	if (!version)
@@ -359,7 +299,11 @@ static bool dump_read(struct flight *f, struct flight_dump *d, const json_t *roo
 	if (!json_is_integer(json_object_get(json_array_get(entries, 0), "collective_seq_id")))
 		return false;
 	*why = "a dump of more than 1024 process groups";
-	dump_take_groups(f, d, json_object_get(root, "pg_config"));
+	json_object_foreach(json_object_get(root, "pg_config"), key, group)
+		if (dump_add_group(f, d, json_object_get(group, "name"),
+				   json_object_get(group, "desc"),
+				   member_text(group, "ranks", "")) == UINT32_MAX)
+			return false;
 	for (size_t i = first; i < n; i++)
 		if (!dump_take_call(f, d, json_array_get(entries, i)))
 			return false;
@@ -533,7 +477,6 @@ void flight_free(struct flight *f)
 	for (uint32_t i = 0; i < f->dumps.n; i++)
 		dump_deinit(&f->dumps.at[i]);
 	list_deinit(&f->dumps);
-	tdestroy(f->ranks, flight_ranks_free);
 	tdestroy(f->texts, free);
 	free(f);
 }
@@ -547,46 +490,41 @@ static const struct flight_dump *flight_dump(const struct flight *f, int32_t ran
 	return f->dumps.n ? bsearch(&key, f->dumps.at, f->dumps.n, sizeof(key), dumps_order) : NULL;
 }
 
-static bool ranks_have(const struct flight_ranks *r, int32_t rank)
+/* The next rank of a group's text; -1: there is none. */
+static int64_t ranks_next(const char **text)
 {
-	for (uint32_t i = 0; i < r->ranks.n; i++)
-		if (r->ranks.at[i] == rank)
-			return true;
-	return false;
+	const char *at = *text + strspn(*text, "[, ");
+	long rank = strtol(at, (char **)text, 10);
+
+	return *text == at || rank < 0 || rank > INT32_MAX ? -1 : rank;
 }
 
-static enum flight_fit ranks_compare(const struct flight_ranks *r, const struct shots_comm *comm)
+static enum flight_fit ranks_fit(const char *text, const struct shots_comm *comm)
 {
-	bool all = r->ranks.n == (uint32_t)comm->nranks, both = comm->nranks == 2;
-	uint32_t known = 0;
+	bool all = true, pair = comm->nranks == 2;
+	uint32_t i = 0, known = 0, members = 0;
+	int32_t n = 0;
 
-	for (uint32_t i = 0; i < comm->ranks.n && (all || both); i++) {
-		const struct local_rank_read *row = comm->ranks.at[i].row;
+	for (int64_t world; (all || pair) && (world = ranks_next(&text)) >= 0; n++) {
+		for (; i < comm->ranks.n && comm->ranks.at[i].row->rank <= n; i++) {
+			const struct local_rank_read *row = comm->ranks.at[i].row;
 
-		if (row->world_rank == UNKNOWN_I32 || row->rank == UNKNOWN_I32)
-			continue;
-		known++;
-		all = all && (uint32_t)row->rank < r->ranks.n &&
-		      r->ranks.at[row->rank] == row->world_rank;
-		both = both && ranks_have(r, row->world_rank);
+			if (row->rank == UNKNOWN_I32 || row->world_rank == UNKNOWN_I32)
+				continue;
+			known++;
+			all = all && row->world_rank == world;
+		}
+		for (uint32_t k = 0; pair && k < comm->ranks.n; k++)
+			members += comm->ranks.at[k].row->world_rank == world;
 	}
-	return !known ? FIT_NONE : all ? FIT_ALL : both ? FIT_PAIR : FIT_NONE;
+	if (all && known && n == comm->nranks)
+		return FIT_ALL;
+	return pair && members && members == comm->ranks.n ? FIT_PAIR : FIT_NONE;
 }
 
-static enum flight_fit group_fit(const struct flight_group *g, const struct shots_comm *comm)
-{
-	struct flight_ranks *r = g->ranks;
-
-	if (r && r->comm != comm) {
-		r->fit = ranks_compare(r, comm);
-		r->comm = comm;
-	}
-	return r ? r->fit : FIT_NONE;
-}
-
-/* A group that has the communicator's ranks, by its name. */
+/* A group that has the communicator's ranks. */
 struct flight_choice {
-	const char *name, *label;
+	const struct flight_group *group;	/* in the first dump that has it */
 	enum flight_fit fit;
 	uint32_t votes;		/* ranks whose last call before their last operation there is its */
 	uint32_t near;		/* ... just before */
@@ -598,19 +536,26 @@ struct flight_choices {
 	uint32_t asked;		/* ranks that have a dump, and a last operation */
 };
 
+/* Texts are one where they are equal. */
+static bool groups_are_one(const struct flight_group *a, const struct flight_group *b)
+{
+	return a->name == b->name && a->ranks == b->ranks;
+}
+
 /* NULL: the group has other ranks, or there are too many. */
 static struct flight_choice *choices_take(struct flight_choices *c, const struct flight_group *g,
 					  const struct shots_comm *comm)
 {
-	enum flight_fit fit = group_fit(g, comm);
 	struct flight_choice *choice;
+	enum flight_fit fit;
 
 	for (uint32_t i = 0; i < c->n; i++)
-		if (c->at[i].name == g->name && c->at[i].fit == fit)
+		if (groups_are_one(c->at[i].group, g))
 			return &c->at[i];
+	fit = ranks_fit(g->ranks, comm);
 	choice = fit == FIT_NONE ? NULL : array_add(c->at, &c->n);
 	if (choice)
-		*choice = (struct flight_choice){ .name = g->name, .label = g->label, .fit = fit };
+		*choice = (struct flight_choice){ .group = g, .fit = fit };
 	return choice;
 }
 
@@ -691,12 +636,12 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 			   "call is a CUDA graph's, which PyTorch does not note");
 		return false;
 	}
-	phrase_add(&p, "process group %s", best->name);
-	if (best->label != best->name)
-		phrase_add(&p, " (%s)", best->label);
+	phrase_add(&p, "process group %s", best->group->name);
+	if (best->group->label != best->group->name)
+		phrase_add(&p, " (%s)", best->group->label);
 	if (c->n > 1 && best[1].fit == best->fit && best[1].votes * 2 >= best->votes)
 		phrase_add(&p, "; not certain: group %s has the same ranks, and fits as well",
-			   best[1].name);
+			   best[1].group->name);
 	else if (best->near * 2 < best->votes)
 		phrase_add(&p, "; not certain: most ranks posted their last operation here more "
 			   "than 10 ms after the call, as ranks of another job would");
@@ -721,12 +666,10 @@ struct flight_stands {
 	const struct flight_call *awaited;	/* the first collective that is open; or NULL */
 };
 
-static uint32_t dump_group(const struct flight_dump *d, const struct flight_choice *choice,
-			   const struct shots_comm *comm)
+static uint32_t dump_group(const struct flight_dump *d, const struct flight_group *group)
 {
 	for (uint32_t i = 0; i < d->groups.n; i++)
-		if (d->groups.at[i].name == choice->name &&
-		    group_fit(&d->groups.at[i], comm) == choice->fit)
+		if (groups_are_one(&d->groups.at[i], group))
 			return i;
 	return UINT32_MAX;
 }
@@ -756,8 +699,7 @@ static bool stand_is_missing(const struct flight_stand *s, const struct flight_s
 }
 
 static void stands_add(struct flight_stands *all, const struct flight *f,
-		       const struct shots_comm *comm, const struct shots_rank *rank,
-		       const struct flight_choice *choice)
+		       const struct shots_rank *rank, const struct flight_choice *choice)
 {
 	struct flight_stand *s = must(list_append(all));
 	const struct flight_call *open;
@@ -766,7 +708,7 @@ static void stands_add(struct flight_stands *all, const struct flight *f,
 	if (!s->dump)
 		return;
 	s->stale = dump_is_stale(s->dump, rank);
-	s->group = dump_group(s->dump, choice, comm);
+	s->group = dump_group(s->dump, choice->group);
 	open = s->open = s->stale ? NULL : dump_open(s->dump, s->group, choice->fit);
 	if (open && open->kind == COLLECTIVE && (!all->awaited || open->seq < all->awaited->seq))
 		all->awaited = open;
@@ -961,7 +903,7 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	if (!told)
 		return;
 	for (uint32_t i = 0; i < comm->ranks.n; i++)
-		stands_add(&all, f, comm, &comm->ranks.at[i], &choices.at[0]);
+		stands_add(&all, f, &comm->ranks.at[i], &choices.at[0]);
 	stands_say(&all, f, named, n, lines);
 	list_deinit(&all);
 }
