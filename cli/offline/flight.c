@@ -580,14 +580,15 @@ static const struct flight_call *dump_call_at(const struct flight_dump *d, uint6
 	return NULL;
 }
 
-static void choices_add(struct flight_choices *c, const struct flight_dump *d,
+static void choices_add(struct flight_choices *c, const struct flight *f,
 			const struct shots_rank *rank, const struct shots_comm *comm)
 {
+	const struct flight_dump *d = flight_dump(f, rank->row->world_rank);
 	uint64_t last_ns = rank_last_ns(rank);
-	const struct flight_call *call = last_ns ? dump_call_at(d, last_ns) : NULL;
+	const struct flight_call *call = d && last_ns ? dump_call_at(d, last_ns) : NULL;
 
-	c->asked += last_ns > 0;
-	for (uint32_t i = 0; i < d->groups.n; i++) {
+	c->asked += d && last_ns;
+	for (uint32_t i = 0; d && i < d->groups.n; i++) {
 		struct flight_choice *choice = choices_take(c, &d->groups.at[i], comm);
 
 		if (!choice || !call || call->group != i)
@@ -604,18 +605,6 @@ static int choices_order(const void *a, const void *b)
 
 	return x->fit != y->fit ? (x->fit < y->fit) - (x->fit > y->fit) :
 				  (x->votes < y->votes) - (x->votes > y->votes);
-}
-
-static void choices_find(struct flight_choices *c, const struct flight *f,
-			 const struct shots_comm *comm)
-{
-	for (uint32_t i = 0; i < comm->ranks.n; i++) {
-		const struct flight_dump *d = flight_dump(f, comm->ranks.at[i].row->world_rank);
-
-		if (d)
-			choices_add(c, d, &comm->ranks.at[i], comm);
-	}
-	qsort(c->at, c->n, sizeof(c->at[0]), choices_order);
 }
 
 /* The first line: which group, and how sure that is.  False: nothing can be told. */
@@ -656,7 +645,7 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 struct flight_stand {
 	const struct shots_rank *rank;
 	const struct flight_dump *dump;	/* NULL: there is none */
-	uint32_t group;			/* in the dump; UINT32_MAX: it has not that group */
+	const struct flight_group *group;	/* in the dump; NULL: it has not that group */
 	bool stale;			/* it is from before the rank's last operation */
 	const struct flight_call *open;	/* its first call of the group that is not over; or NULL */
 };
@@ -666,36 +655,32 @@ struct flight_stands {
 	const struct flight_call *awaited;	/* the first collective that is open; or NULL */
 };
 
-static uint32_t dump_group(const struct flight_dump *d, const struct flight_group *group)
+static const struct flight_group *dump_group(const struct flight_dump *d,
+					     const struct flight_group *group)
 {
 	for (uint32_t i = 0; i < d->groups.n; i++)
 		if (groups_are_one(&d->groups.at[i], group))
-			return i;
-	return UINT32_MAX;
+			return &d->groups.at[i];
+	return NULL;
 }
 
-static const struct flight_call *dump_open(const struct flight_dump *d, uint32_t group,
-					   enum flight_fit fit)
+static const struct flight_call *stand_open(const struct flight_stand *s, enum flight_fit fit)
 {
-	for (uint32_t i = 0; i < d->calls.n; i++) {
-		const struct flight_call *call = &d->calls.at[i];
+	for (uint32_t i = 0; i < s->dump->calls.n; i++) {
+		const struct flight_call *call = &s->dump->calls.at[i];
 
-		if (call->group == group && !call->over && (fit == FIT_ALL || call->kind == P2P))
+		if (&s->dump->groups.at[call->group] == s->group && !call->over &&
+		    (fit == FIT_ALL || call->kind == P2P))
 			return call;
 	}
 	return NULL;
 }
 
-/* The number behind the last collective of the group in the rank's dump; 0: there is none. */
-static uint64_t stand_called(const struct flight_stand *s)
-{
-	return s->group < s->dump->groups.n ? s->dump->groups.at[s->group].called : 0;
-}
-
 /* It has not called what the others wait in, nor a later one, as far as its dump tells. */
 static bool stand_is_missing(const struct flight_stand *s, const struct flight_stands *all)
 {
-	return s->dump && all->awaited && (s->stale || stand_called(s) <= all->awaited->seq);
+	return s->dump && all->awaited &&
+	       (s->stale || !s->group || s->group->called <= all->awaited->seq);
 }
 
 static void stands_add(struct flight_stands *all, const struct flight *f,
@@ -709,7 +694,7 @@ static void stands_add(struct flight_stands *all, const struct flight *f,
 		return;
 	s->stale = dump_is_stale(s->dump, rank);
 	s->group = dump_group(s->dump, choice->group);
-	open = s->open = s->stale ? NULL : dump_open(s->dump, s->group, choice->fit);
+	open = s->open = s->stale ? NULL : stand_open(s, choice->fit);
 	if (open && open->kind == COLLECTIVE && (!all->awaited || open->seq < all->awaited->seq))
 		all->awaited = open;
 }
@@ -745,21 +730,13 @@ static const struct flight_call *stand_earlier(const struct flight_stand *s)
 	return NULL;
 }
 
-/* The rank has not come, as far as its dump can tell: it may have lost calls, or left some out. */
-static void stand_say_missing(struct phrase *p, const struct flight_stand *s,
-			      const struct flight_call *awaited)
-{
-	bool certain = s->dump->whole || (s->dump->gapless && stand_called(s));
-
-	phrase_add(p, " %s called %s (collective %" PRIu64 ")%s;", certain ? "has not" : "may have",
-		   awaited->name, awaited->seq, certain ? "" : ", which its dump does not tell");
-}
-
+/* A dump may have lost the calls that it would tell of, or leaves some out. */
 static void stand_say_last(struct phrase *p, const struct flight_stand *s,
 			   const struct flight_stands *all)
 {
 	const struct flight_dump *d = s->dump;
 	const struct flight_call *last = &d->calls.at[d->calls.n - 1];
+	bool certain = d->whole || (d->gapless && s->group && s->group->called);
 
 	if (s->open) {
 		phrase_add(p, " made another call before, which is not over: ");
@@ -767,7 +744,9 @@ static void stand_say_last(struct phrase *p, const struct flight_stand *s,
 		return;
 	}
 	if (stand_is_missing(s, all))
-		stand_say_missing(p, s, all->awaited);
+		phrase_add(p, " %s called %s (collective %" PRIu64 ")%s;",
+			   certain ? "has not" : "may have", all->awaited->name, all->awaited->seq,
+			   certain ? "" : ", which its dump does not tell");
 	else
 		phrase_add(p, ":");
 	phrase_add(p, " %s%s: ", d->gapless ? "its last call" : "the last call that it has",
@@ -897,7 +876,9 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	bool told;
 
 	f->told = true;
-	choices_find(&choices, f, comm);
+	for (uint32_t i = 0; i < comm->ranks.n; i++)
+		choices_add(&choices, f, &comm->ranks.at[i], comm);
+	qsort(choices.at, choices.n, sizeof(choices.at[0]), choices_order);
 	told = choices_say(&choices, f, line);
 	lines_add(lines, line);
 	if (!told)
