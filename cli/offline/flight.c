@@ -266,7 +266,8 @@ static void dump_trim(struct flight *f, struct flight_dump *d)
 		call.entry = NULL;
 		d->calls.at[kept++] = call;
 	}
-	d->calls.n = kept;
+	d->calls.at = must(realloc(d->calls.at, kept * sizeof(*d->calls.at)));
+	d->calls.n = d->calls.room = kept;
 }
 
 /* PyTorch counts all calls of a process from 0. */
