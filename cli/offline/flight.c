@@ -28,8 +28,8 @@
 #define FILE_MOST	(64u << 20)	/* bytes */
 #define JSON_MOST	(16u << 20)	/* bytes of one that is JSON */
 #define FILES_MOST	(1u << 17)
-#define CALLS_MOST	(1u << 17)	/* newest calls of a dump that are looked at ... */
-#define CALLS_KEPT	512		/* and kept; and each group's last and first open one */
+#define CALLS_MOST	(1u << 17)	/* newest calls of a dump that are looked at */
+#define CALLS_KEPT	512		/* the newest that are kept, with two of each group */
 #define GROUPS_MOST	1024
 #define FRAMES_MOST	128
 #define CHOICES_MOST	64		/* groups with the ranks of one communicator */
@@ -43,7 +43,7 @@
 
 enum { COLLECTIVE, P2P, CALL_KINDS };	/* each has numbers of its own in a group */
 
-/* How a process group's ranks are those of a communicator. */
+/* The way in which a process group's ranks are those of a communicator. */
 enum flight_fit {
 	FIT_NONE,
 	FIT_PAIR,	/* two of them: PyTorch makes a communicator of its own for their sends */
@@ -131,7 +131,7 @@ static bool frame_is_library(const char *path)
 	return strstr(path, "-packages/") || strstr(path, "/torchinductor_");
 }
 
-/* Those of PyTorch itself, of C++, and code that is in no file. */
+/* Code of PyTorch itself, of C++, or of no file. */
 static bool frame_is_internal(const char *path)
 {
 	size_t n = strlen(path);
@@ -216,7 +216,7 @@ static bool dump_take_call(struct flight *f, struct flight_dump *d, const json_t
 
 /* Calls of one group and kind, from the newest back. */
 struct flight_back {
-	uint64_t ended;		/* of what is older, these numbers have ended: smaller ones; one */
+	uint64_t ended;		/* collectives with smaller numbers have; the batch before that */
 	const struct flight_call *open;	/* the first that is not over; NULL: none so far */
 	bool any;
 };
@@ -399,7 +399,7 @@ static int dumps_order(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Of two dumps of a rank, as from another run, the newer one counts. */
+/* The newer of two dumps of a rank counts; the other one may be of another run. */
 static void flight_settle(struct flight *f)
 {
 	uint32_t kept = f->dumps.n > 0;
@@ -560,7 +560,7 @@ static struct flight_choice *choices_take(struct flight_choices *c, const struct
 	return choice;
 }
 
-/* When the rank last posted something on the communicator, since 1970; 0: not known. */
+/* The time since 1970 at which the rank last posted something on the communicator; 0: unknown. */
 static uint64_t rank_last_ns(const struct shots_rank *rank)
 {
 	return rank->row->last_op_mono_ns == UNKNOWN_U64 ? 0 :
@@ -838,7 +838,7 @@ static bool stand_is_alone(const struct flight_stand *s, const struct flight_sta
 	return !s->open && stand_is_missing(s, all);
 }
 
-/* Those that stand alone, then those that wait. */
+/* Lines of ranks that stand alone, then of those that wait. */
 static void stands_say(struct flight_stands *all, const struct flight *f, const int32_t *named,
 		       size_t n, json_t *lines)
 {

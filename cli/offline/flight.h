@@ -21,10 +21,10 @@ struct flight;
  * it.  Files that are refused are told on stderr; NULL, also told: nothing can be read.
  */
 struct flight *flight_open(const char *path);
-/* Says on stderr where nothing was told of them.  NULL: of none. */
+/* Says on stderr that no line was shown, if none was.  NULL: there are no dumps. */
 void flight_say_unused(const struct flight *f);
 
-/* Without files: dumps are taken one by one.  `path` is the name of all, and stays the caller's. */
+/* A set without files: dumps are taken one by one.  `path` names all, and stays the caller's. */
 struct flight *flight_new(const char *path);
 void flight_free(struct flight *f);
 
