@@ -434,6 +434,10 @@ START_TEST(a_communicator_without_a_group_is_told)
 	rows[1].world_rank = 2;
 	rows[2].world_rank = 1;
 	ck_lines(-1, HEAD "no process group has these ranks", NULL);
+	json_decref(lines);
+	for (int32_t r = 0; r < RANKS; r++)
+		rows[r].world_rank = r + 8;
+	ck_lines(-1, HEAD "no dump of these ranks", NULL);
 }
 END_TEST
 

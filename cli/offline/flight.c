@@ -534,7 +534,8 @@ struct flight_choice {
 struct flight_choices {
 	struct flight_choice at[CHOICES_MOST];
 	uint32_t n;
-	uint32_t asked;		/* ranks that have a dump, and a last operation */
+	uint32_t dumps;		/* ranks that have one */
+	uint32_t asked;		/* ... and a last operation */
 };
 
 /* Texts are one where they are equal. */
@@ -588,6 +589,7 @@ static void choices_add(struct flight_choices *c, const struct flight *f,
 	uint64_t last_ns = rank_last_ns(rank);
 	const struct flight_call *call = d && last_ns ? dump_call_at(d, last_ns) : NULL;
 
+	c->dumps += d != NULL;
 	c->asked += d && last_ns;
 	for (uint32_t i = 0; d && i < d->groups.n; i++) {
 		struct flight_choice *choice = choices_take(c, &d->groups.at[i], comm);
@@ -617,7 +619,7 @@ static bool choices_say(const struct flight_choices *c, const struct flight *f, 
 	phrase_start(&p, line, LINE);
 	phrase_add(&p, "PyTorch's Flight Recorder (%s), ", f->path);
 	if (!c->n) {
-		phrase_add(&p, "no process group has these ranks");
+		phrase_add(&p, "no %s these ranks", c->dumps ? "process group has" : "dump of");
 		return false;
 	}
 	if (c->asked && !best->votes) {
