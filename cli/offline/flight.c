@@ -22,7 +22,6 @@
 #include "cli/base/pickle.h"
 #include "util/cleanup.h"
 #include "util/phrase.h"
-#include "util/text.h"
 #include "util/utf8.h"
 
 #define FILE_MOST	(64u << 20)	/* bytes */
@@ -352,15 +351,14 @@ bool flight_take(struct flight *f, int32_t rank, const char *bytes, size_t n, co
 static int32_t name_rank(const char *name)
 {
 	const char *end = strrchr(name, '.'), *digits;
-	int64_t rank;
-	char text[16];
+	long rank;
 
 	if (!end || (strcmp(end, ".json") && strcmp(end, ".pkl") && strcmp(end, ".pickle")))
 		end = name + strlen(name);
 	for (digits = end; digits > name && digits[-1] >= '0' && digits[-1] <= '9'; digits--)
 		;
-	snprintf(text, sizeof(text), "%.*s", (int)(end - digits), digits);
-	return text_parse_integer(text, 0, INT32_MAX, &rank) ? -1 : (int32_t)rank;
+	rank = digits < end ? strtol(digits, NULL, 10) : -1;
+	return rank > INT32_MAX ? -1 : (int32_t)rank;
 }
 
 /* Other files, as in /tmp, are passed over; pickles and what is named like a dump are not. */
@@ -611,34 +609,32 @@ static int choices_order(const void *a, const void *b)
 }
 
 /* The first line: which group, and how sure that is.  False: nothing can be told. */
-static bool choices_say(const struct flight_choices *c, const struct flight *f, char line[LINE])
+static bool choices_say(struct phrase *p, const struct flight_choices *c, const struct flight *f)
 {
 	const struct flight_choice *best = &c->at[0];
-	struct phrase p;
 
-	phrase_start(&p, line, LINE);
-	phrase_add(&p, "PyTorch's Flight Recorder (%s), ", f->path);
+	phrase_add(p, "PyTorch's Flight Recorder (%s), ", f->path);
 	if (!c->n) {
-		phrase_add(&p, "no %s these ranks", c->dumps ? "process group has" : "dump of");
+		phrase_add(p, "no %s these ranks", c->dumps ? "process group has" : "dump of");
 		return false;
 	}
 	if (c->asked && !best->votes) {
-		phrase_add(&p, "no call of these ranks at the time of their last operation here: "
+		phrase_add(p, "no call of these ranks at the time of their last operation here: "
 			   "the dumps are of another run, from long before or after, or the "
 			   "call is a CUDA graph's, which PyTorch does not note");
 		return false;
 	}
-	phrase_add(&p, "process group %s", best->group->name);
+	phrase_add(p, "process group %s", best->group->name);
 	if (best->group->label != best->group->name)
-		phrase_add(&p, " (%s)", best->group->label);
+		phrase_add(p, " (%s)", best->group->label);
 	if (c->n > 1 && best[1].fit == best->fit && best[1].votes * 2 >= best->votes)
-		phrase_add(&p, "; not certain: group %s has the same ranks, and fits as well",
+		phrase_add(p, "; not certain: group %s has the same ranks, and fits as well",
 			   best[1].group->name);
 	else if (best->near * 2 < best->votes)
-		phrase_add(&p, "; not certain: most ranks posted their last operation here more "
+		phrase_add(p, "; not certain: most ranks posted their last operation here more "
 			   "than 10 ms after the call, as ranks of another job would");
 	else if (!best->votes)
-		phrase_add(&p, "; known by its ranks alone: there is no time to compare");
+		phrase_add(p, "; known by its ranks alone: there is no time to compare");
 	return true;
 }
 
@@ -704,11 +700,12 @@ static void stands_add(struct flight_stands *all, const struct flight *f,
 
 /* ---- in words --------------------------------------------------------------------------- */
 
-/* One more line, made safe: dumps' texts are as they came, and some were cut. */
-static void lines_add(json_t *lines, char line[LINE])
+/* One more line, made safe: dumps' texts are as they came, and some were cut.  The next begins. */
+static void lines_add(json_t *lines, struct phrase *p)
 {
-	utf8_clean(line, strlen(line));
-	json_array_append_new(lines, json_string(line));
+	utf8_clean(p->at, p->used);
+	json_array_append_new(lines, json_string(p->at));
+	phrase_start(p, p->at, p->size);
 }
 
 /* "all_reduce (collective 11 of group dp), called at train.py:88 (step)" */
@@ -757,26 +754,24 @@ static void stand_say_last(struct phrase *p, const struct flight_stand *s,
 	call_say(p, d, last);
 }
 
-static void stand_say_alone(const struct flight_stand *s, const struct flight_stands *all,
-			    const struct flight *f, char line[LINE])
+static void stand_say_alone(struct phrase *p, const struct flight_stand *s,
+			    const struct flight_stands *all, const struct flight *f)
 {
 	const struct local_rank_read *row = s->rank->row;
-	struct phrase p;
 
-	phrase_start(&p, line, LINE);
-	phrase_add(&p, "rank %d", row->rank);
+	phrase_add(p, "rank %d", row->rank);
 	if (row->world_rank == UNKNOWN_I32) {
-		phrase_add(&p, ": its global rank is not known, hence not which dump is its");
+		phrase_add(p, ": its global rank is not known, hence not which dump is its");
 		return;
 	}
-	phrase_add(&p, " (global rank %d)", row->world_rank);
+	phrase_add(p, " (global rank %d)", row->world_rank);
 	if (!s->dump)
-		phrase_add(&p, " has no dump in %s", f->path);
+		phrase_add(p, " has no dump in %s", f->path);
 	else if (s->stale)
-		phrase_add(&p, " has a dump that ends before its last operation: it is of another "
+		phrase_add(p, " has a dump that ends before its last operation: it is of another "
 			   "run, or was written before, or CUDA graphs ran since");
 	else
-		stand_say_last(&p, s, all);
+		stand_say_last(p, s, all);
 }
 
 static bool calls_are_alike(const struct flight_stand *a, const struct flight_stand *b)
@@ -804,11 +799,10 @@ static void ranks_say(struct phrase *p, const int32_t *ranks, uint32_t n)
 }
 
 /* The stand and those like it behind it, which are told with it: they have no open call then. */
-static void stands_say_together(struct flight_stands *all, uint32_t first, char line[LINE])
+static void stands_say_together(struct phrase *p, struct flight_stands *all, uint32_t first)
 {
 	CLEANUP(cleanup_freep) int32_t *ranks = must(calloc(all->n, sizeof(*ranks)));
 	const struct flight_stand s = all->at[first];
-	struct phrase p;
 	uint32_t n = 0;
 
 	for (uint32_t i = first; i < all->n; i++)
@@ -816,9 +810,8 @@ static void stands_say_together(struct flight_stands *all, uint32_t first, char 
 			ranks[n++] = all->at[i].rank->row->rank;
 			all->at[i].open = i == first ? s.open : NULL;
 		}
-	phrase_start(&p, line, LINE);
-	ranks_say(&p, ranks, n);
-	call_say(&p, s.dump, s.open);
+	ranks_say(p, ranks, n);
+	call_say(p, s.dump, s.open);
 }
 
 static bool rank_is_named(int32_t rank, const int32_t *named, size_t n)
@@ -841,11 +834,10 @@ static bool stand_is_alone(const struct flight_stand *s, const struct flight_sta
 }
 
 /* Lines of ranks that stand alone, then of those that wait. */
-static void stands_say(struct flight_stands *all, const struct flight *f, const int32_t *named,
-		       size_t n, json_t *lines)
+static void stands_say(struct phrase *p, struct flight_stands *all, const struct flight *f,
+		       const int32_t *named, size_t n, json_t *lines)
 {
 	uint32_t alone = 0, together = 0, without = 0;
-	char line[LINE];
 
 	for (uint32_t i = 0; i < all->n; i++) {
 		const struct flight_stand *s = &all->at[i];
@@ -854,14 +846,14 @@ static void stands_say(struct flight_stands *all, const struct flight *f, const 
 		without += !s->dump && !is_named;
 		if (!stand_is_alone(s, all, is_named) || alone++ >= NAMED)
 			continue;
-		stand_say_alone(s, all, f, line);
-		lines_add(lines, line);
+		stand_say_alone(p, s, all, f);
+		lines_add(lines, p);
 	}
 	for (uint32_t i = 0; i < all->n; i++) {
 		if (!all->at[i].open || together++ >= NAMED)
 			continue;
-		stands_say_together(all, i, line);
-		lines_add(lines, line);
+		stands_say_together(p, all, i);
+		lines_add(lines, p);
 	}
 	if (alone > NAMED || together > NAMED)
 		json_array_append_new(lines, json_string("... and more ranks"));
@@ -876,18 +868,20 @@ void flight_tell(struct flight *f, const struct shots_comm *comm, const int32_t 
 	struct flight_choices choices = { .n = 0 };
 	struct flight_stands all = { .n = 0 };
 	char line[LINE];
+	struct phrase p;
 	bool told;
 
 	f->told = true;
+	phrase_start(&p, line, sizeof(line));
 	for (uint32_t i = 0; i < comm->ranks.n; i++)
 		choices_add(&choices, f, &comm->ranks.at[i], comm);
 	qsort(choices.at, choices.n, sizeof(choices.at[0]), choices_order);
-	told = choices_say(&choices, f, line);
-	lines_add(lines, line);
+	told = choices_say(&p, &choices, f);
+	lines_add(lines, &p);
 	if (!told)
 		return;
 	for (uint32_t i = 0; i < comm->ranks.n; i++)
 		stands_add(&all, f, &comm->ranks.at[i], &choices.at[0]);
-	stands_say(&all, f, named, n, lines);
+	stands_say(&p, &all, f, named, n, lines);
 	list_deinit(&all);
 }
