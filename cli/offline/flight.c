@@ -196,7 +196,7 @@ static uint64_t entry_seq(const json_t *entry, int kind)
 /* Collectives are counted from 1.  False: there are too many groups. */
 static bool dump_take_call(struct flight *f, struct flight_dump *d, const json_t *entry)
 {
-	int kind = json_is_true(json_object_get(entry, "is_p2p")) ||
+	int kind = member_true(entry, "is_p2p") ||
 		   !entry_seq(entry, COLLECTIVE) ? P2P : COLLECTIVE;
 	uint32_t group = dump_find_group(f, d, json_object_get(entry, "process_group"));
 	const char *name = flight_text(f, json_object_get(entry, "profiling_name"));
@@ -227,7 +227,7 @@ struct flight_back {
  */
 static bool call_is_over(const struct flight_call *call, struct flight_back back[CALL_KINDS])
 {
-	bool completed = !strcmp(member_text(call->entry, "state", ""), "completed");
+	bool completed = member_is(call->entry, "state", "completed");
 	uint64_t ended = call->kind == COLLECTIVE ? call->seq + 1 : 0;
 
 	if (completed && ended > back[COLLECTIVE].ended)
