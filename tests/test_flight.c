@@ -55,11 +55,13 @@ static void call(const char *group, const char *name, uint64_t seq, const char *
 	bool p2p = strchr(name, '>') || strchr(name, '<');
 
 	snprintf(entries + used, sizeof(entries) - used, "%s{\"record_id\": %llu, "
-		 "\"process_group\": [\"%s\", \"\"], \"profiling_name\": \"nccl:%s\", \"is_p2p\": %s, \"collective_seq_id\": %llu, "
+		 "\"process_group\": [\"%s\", \"\"], \"profiling_name\": \"nccl:%s\", "
+		 "\"is_p2p\": %s, \"collective_seq_id\": %llu, "
 		 "\"p2p_seq_id\": %llu, \"state\": \"%s\", \"time_created_ns\": %llu, \"frames\": ["
 		 "{\"name\": \"w\", \"filename\": \"/site-packages/torch/x.py\", \"line\": 7},"
 		 "{\"name\": \"step\", \"filename\": \"/home/u/%s.py\", \"line\": 88}]}",
-		 used ? "," : "", (unsigned long long)record_id++, group, name, p2p ? "true" : "false", (unsigned long long)seq,
+		 used ? "," : "", (unsigned long long)record_id++, group, name,
+		 p2p ? "true" : "false", (unsigned long long)seq,
 		 (unsigned long long)seq, state, (unsigned long long)(NOW_NS - ago_ns), group);
 }
 
@@ -251,11 +253,13 @@ START_TEST(a_group_s_last_call_is_found_behind_many_of_another)
 		call("dp", "all_reduce", 10, "completed", 20 * MS);
 		call("dp", "all_reduce", 11, "completed", 10 * MS);
 		for (uint64_t i = 0; i < 600; i++)
-			call("tp", "all_gather", i + 1, i < 599 ? "completed" : "started", 9 * MS);
+			call("tp", "all_gather", i + 1, i < 599 ? "completed" : "started",
+			     9 * MS);
 		dump(r);
 	}
 	ck_lines(3, HEAD "process group dp", "rank 3 (global rank 3): its last call, not over: "
-		 "all_gather (collective 600 of group tp), called at /home/u/tp.py:88 (step)", NULL);
+		 "all_gather (collective 600 of group tp), called at /home/u/tp.py:88 (step)",
+		 NULL);
 }
 END_TEST
 

@@ -35,7 +35,7 @@
 #define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
 #define NEAR_NS		UINT64_C(10000000)	/* ... for most ranks of the same job */
 #define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
-#define NAMED		16		/* lines of ranks one by one, of ranks together; their parts */
+#define NAMED		16		/* lines of ranks alone, of ranks together; their parts */
 #define PATH_SHOWN	96		/* bytes of a path in a line */
 #define TEXT_SHOWN	128
 #define LINE		1024
@@ -53,7 +53,7 @@ struct flight_group {
 	const char *name;
 	const char *label;		/* its description; without one its name */
 	const char *ranks;		/* "[0, 1, 2]", global ranks in its order; "": unknown */
-	uint64_t called;		/* the number behind its last collective; 0: none is there */
+	uint64_t called;		/* its last collective's number + 1; 0: none is there */
 };
 
 struct flight_call {
