@@ -16,8 +16,8 @@ static const name_t advice[] = {
 	[FAULT_GPU] = "The GPU or its driver is at fault: drain the node, reset the GPU "
 		      "(nvidia-smi -r), and have it tested (dcgmi diag -r 3) before "
 		      "it is used again",
-	[FAULT_LINK] = "An NVLink is at fault: see nvidia-smi nvlink -e and the fabric "
-		       "manager's log",
+	[FAULT_LINK] = ("An NVLink is at fault: see nvidia-smi nvlink -e and the fabric "
+			"manager's log"),
 	[FAULT_NONE] = "",
 };
 
