@@ -19,8 +19,8 @@
 #define MEMORY_MOST	((size_t)512 << 20)
 #define TEXT_MOST	(1u << 20)	/* bytes of a text */
 #define VALUE_BYTES	256		/* memory of a dictionary or a list: what jansson takes */
-#define ITEM_BYTES	128		/* of a member */
-#define PUSH_BYTES	48		/* of a place on the stack or in the memo, while it grows */
+#define ITEM_BYTES	128		/* memory of a member */
+#define PUSH_BYTES	48		/* memory of a place on the stack or in the memo */
 #define ABOVE_MARK	UINT64_MAX
 
 struct pickle_value {

@@ -156,21 +156,6 @@ static void note_replay(struct recon_comm *rcomm, const struct op *op)
 	rcomm->eager = !op->graph;
 }
 
-static void set_gpu_times(const struct recon *r, struct open_op *o)
-{
-	o->op.gpu_start_ns = o->op.gpu_stop_ns = 0;
-	if (o->unsure || o->op.stamps_refused)
-		return;
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		const struct recon_span *span = recon_span(r, next - 1);
-
-		if (!o->op.gpu_start_ns || span->start < o->op.gpu_start_ns)
-			o->op.gpu_start_ns = span->start;
-		if (span->stop > o->op.gpu_stop_ns)
-			o->op.gpu_stop_ns = span->stop;
-	}
-}
-
 /* The latest that any channel tells. */
 static struct stamps_told told_latest(const struct recon *r, const struct recon_comm *rcomm,
 				      const struct open_op *o)
@@ -242,6 +227,19 @@ void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int
 		rcomm->missing += (uint64_t)missing;
 }
 
+static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
+			       struct open_op *o, struct stamps_told *told)
+{
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		enum stamp_fault fault;
+
+		told_on(told, host_clock(r, rcomm), recon_span(r, next - 1));
+		fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), told);
+		if (fault != STAMP_GOOD)
+			count_refused(rc, r, &o->op, fault);
+	}
+}
+
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
@@ -267,21 +265,12 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 		told_on(&told, host_clock(r, rcomm), recon_span(r, next - 1));
 		stamps_whole_add(&whole, &rcomm->stamps, &told);
 	}
-	whole.strange |= o->unsure || o->op.stamps_refused;
-	if (stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &whole, &told)) {
-		o->op.gpu_start_ns = whole.first_start;
-		o->op.gpu_stop_ns = whole.last_stop;
+	if (!stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &whole, &told))
+		judge_each_channel(rc, r, rcomm, o, &told);
+	if (o->unsure || o->op.stamps_refused)
 		return;
-	}
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		enum stamp_fault fault;
-
-		told_on(&told, host_clock(r, rcomm), recon_span(r, next - 1));
-		fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), &told);
-		if (fault != STAMP_GOOD)
-			count_refused(rc, r, &o->op, fault);
-	}
-	set_gpu_times(r, o);
+	o->op.gpu_start_ns = whole.first_start;
+	o->op.gpu_stop_ns = whole.last_stop;
 }
 
 void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
@@ -291,5 +280,5 @@ void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_
 	if (!rcomm || !o->op.gpu_start_ns || !stamps_doubtful(&rcomm->stamps, o->op.group))
 		return;
 	count_refused(rc, r, &o->op, STAMP_REPEATED);
-	set_gpu_times(r, o);
+	o->op.gpu_start_ns = o->op.gpu_stop_ns = 0;
 }
