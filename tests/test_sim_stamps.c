@@ -9,6 +9,7 @@
 #include "tests/fixture_sim.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/probe.h"
+#include "tests/sim/ring.h"
 
 /* What the plan has for rank 0's AllReduce number `seq`. */
 static struct plan_side true_side(const char *text, uint64_t seq)
@@ -128,6 +129,30 @@ START_TEST(who_polls_64_works_late_is_told_a_later_one)
 }
 END_TEST
 
+/* A thread that launches may get no CPU for a while; the model knows nothing of it. */
+START_TEST(what_was_not_launched_by_now_has_not_run)
+{
+	const char *text = ONE_CHANNEL "stamps ring\nloop 70\nAllReduce w 1Ki float32\n"
+			   "compute 50us\nend\n";
+	const struct plan_side first = true_side(text, 0), last = true_side(text, 63),
+			       next = true_side(text, 64);
+	const int64_t late = 7000000, end = true_side(text, 69).stop + 2 * late;
+	struct scenario *scn = fx_scenario(text);
+	struct ring *ring;
+
+	ck_assert_int_eq(ring_new(&ring, scn, &scn->comm[0], 0), 0);
+	ring_note_launch(ring, first.launched, 0);
+	ring_note_launch(ring, last.launched, late);
+	ck_assert_uint_eq(ring_stamp(ring, 0, 1, false, end), first.gpu_start);
+	ck_assert_uint_eq(ring_stamp(ring, 0, 64, true, last.stop + late - 1), 0);
+	ck_assert_uint_eq(ring_stamp(ring, 0, 64, true, end), last.gpu_stop + (uint64_t)late);
+	ring_note_launch(ring, next.launched, late);
+	ck_assert_uint_eq(ring_stamp(ring, 0, 1, false, end), next.gpu_start + (uint64_t)late);
+	ring_free(ring);
+	scenario_free(scn);
+}
+END_TEST
+
 START_TEST(a_late_poll_of_exact_stamps_is_late_and_true)
 {
 	const char *text = ONE_CHANNEL "starve rank 0 by 20ms comm w from 10 until 10\n"
@@ -210,6 +235,7 @@ int main(void)
 		FX_TEST(exact_stamps_know_no_drift),
 		FX_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone),
 		FX_TEST(who_polls_64_works_late_is_told_a_later_one),
+		FX_TEST(what_was_not_launched_by_now_has_not_run),
 		FX_TEST(a_late_poll_of_exact_stamps_is_late_and_true),
 		FX_TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags),
 		FX_TEST(communicators_that_share_a_thread_count_for_themselves),

@@ -213,6 +213,7 @@ static void note_lateness(struct task *task, int ntasks)
 		m->late_ns = late;
 	for (int i = 0; i < ntasks; i++)
 		task[i].late_ns = m->late_ns;
+	proxy_note_launch(m, task->side.launched, m->late_ns);
 }
 
 void hook_run(struct task *task, int ntasks, bool replay)

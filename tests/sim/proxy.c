@@ -93,6 +93,12 @@ void proxy_note_mask(struct member *m, int64_t enqueued, int mask)
 		ring_note_mask(m->conn->ring, enqueued, mask & NCCL_KERNEL_CH);
 }
 
+void proxy_note_launch(struct member *m, int64_t launched, int64_t late_ns)
+{
+	if (m->conn && m->conn->ring)
+		ring_note_launch(m->conn->ring, launched, late_ns);
+}
+
 int proxy_waits(const struct member *m)
 {
 	return m->conn ? m->conn->waits : 0;

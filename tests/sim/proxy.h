@@ -35,6 +35,9 @@ void proxy_post(struct member *member, const struct task *task, int ntasks, bool
 /* The mask that the member's next call has read, and when. */
 void proxy_note_mask(struct member *member, int64_t enqueued, int mask);
 
+/* A launch, and how far behind the model it is. */
+void proxy_note_launch(struct member *member, int64_t launched, int64_t late_ns);
+
 /* Wait until everything posted so far has been played as far as it goes. */
 void proxy_drain(struct member *member);
 

@@ -228,14 +228,6 @@ static void op_end(struct member *m, const struct work_action *a)
 	(void)a;
 }
 
-static uint64_t late_stamp(const struct work_sub *sub, bool end, int64_t at)
-{
-	uint64_t stamp = ring_stamp(sub->ring, sub->channel, sub->count, end,
-				    at - sub->late_ns);
-
-	return stamp ? stamp + (uint64_t)sub->late_ns : 0;
-}
-
 static void kernel_start(struct member *m, const struct work_action *a)
 {
 	struct work_sub *sub = a->sub;
@@ -246,7 +238,7 @@ static void kernel_start(struct member *m, const struct work_action *a)
 	event_fill(&ev, NCCL_KERNEL_CH, sub->parent, 0);
 	ev.descr.kernelCh.channelId = sub->channel;
 	if (sub->ring)
-		sub->gpu_start = late_stamp(sub, false, a->at);
+		sub->gpu_start = ring_stamp(sub->ring, sub->channel, sub->count, false, a->at);
 	ev.descr.kernelCh.pTimer = sub->gpu_start;
 	api_start(&m->player->api, sub->context, &sub->handle, &ev);
 }
@@ -287,7 +279,7 @@ static void kernel_stop(struct member *m, const struct work_action *a)
 	struct work_sub *sub = a->sub;
 
 	if (sub->ring)
-		sub->gpu_stop = late_stamp(sub, true, a->at);
+		sub->gpu_stop = ring_stamp(sub->ring, sub->channel, sub->count, true, a->at);
 	args.kernelCh.pTimer = sub->gpu_stop;
 	if (m->player->scn->release < 26 || !child_may_start(m, sub->parent) || !sub->handle)
 		return;

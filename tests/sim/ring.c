@@ -11,6 +11,7 @@
 /* One work: a part of a kernel. */
 struct work {
 	struct plan_span span;
+	int64_t launched;
 	int64_t enqueued;		/* its call, whose mask it has; PLAN_NEVER: watched */
 	bool unwatched;			/* whatever the mask was */
 };
@@ -20,10 +21,15 @@ struct channel {
 	struct work *work;		/* work k is at k % KEPT; NULL: none so far */
 };
 
-/* From a call on. */
+/* What holds from a time on, until the next. */
 struct change {
-	int64_t enqueued;
-	bool watched;
+	int64_t from;
+	int64_t value;
+};
+
+struct changes {
+	struct change *change;		/* by time */
+	int n, room;
 };
 
 struct ring {
@@ -33,9 +39,11 @@ struct ring {
 	struct plan *plan;
 	int64_t walked;			/* all launched before this is known */
 	struct channel channel[RING_CHANNELS];
+	/* what the threads that call and launch have told */
 	pthread_mutex_t mutex;
-	struct change *change;		/* by time; before the first one all is watched */
-	int nchanges, room;
+	struct changes watched;		/* by calls; before the first one all is watched */
+	struct changes late;		/* by launches: so many ns behind the model */
+	int64_t launched;		/* the newest of them */
 };
 
 int ring_new(struct ring **ringp, const struct scenario *scn, const struct sim_comm *comm,
@@ -65,44 +73,83 @@ void ring_free(struct ring *ring)
 	plan_free(ring->plan);
 	for (int c = 0; c < RING_CHANNELS; c++)
 		free(ring->channel[c].work);
-	free(ring->change);
+	free(ring->watched.change);
+	free(ring->late.change);
 	free(ring);
 }
 
-/* ---- what is watched ---- */
+/* ---- what the host does ---- */
+
+static void changes_add(struct changes *c, int64_t from, int64_t value)
+{
+	struct change *p;
+
+	if (c->n && c->change[c->n - 1].value == value)
+		return;
+	if (c->n == c->room) {
+		p = realloc(c->change, (c->room * 2 + 16) * sizeof(*p));
+		c->change = p ? p : c->change;
+		c->room = p ? c->room * 2 + 16 : c->room;
+	}
+	if (c->n < c->room)
+		c->change[c->n++] = (struct change){ from, value };
+}
+
+static int64_t changes_at(const struct changes *c, int64_t at, int64_t before_all)
+{
+	for (int i = c->n - 1; i >= 0; i--)
+		if (c->change[i].from <= at)
+			return c->change[i].value;
+	return before_all;
+}
 
 void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched)
 {
-	struct change *last = ring->nchanges ? &ring->change[ring->nchanges - 1] : NULL, *p;
-
-	if (last && last->watched == watched)
-		return;
 	pthread_mutex_lock(&ring->mutex);
-	if (ring->nchanges == ring->room) {
-		p = realloc(ring->change, (ring->room * 2 + 16) * sizeof(*p));
-		ring->change = p ? p : ring->change;
-		ring->room = p ? ring->room * 2 + 16 : ring->room;
-	}
-	if (ring->nchanges < ring->room)
-		ring->change[ring->nchanges++] = (struct change){ enqueued, watched };
+	changes_add(&ring->watched, enqueued, watched);
+	pthread_mutex_unlock(&ring->mutex);
+}
+
+void ring_note_launch(struct ring *ring, int64_t launched, int64_t late_ns)
+{
+	pthread_mutex_lock(&ring->mutex);
+	changes_add(&ring->late, launched, late_ns);
+	if (launched > ring->launched)
+		ring->launched = launched;
 	pthread_mutex_unlock(&ring->mutex);
 }
 
 /* A GPU stamps what NCCL has told it to; what is yet to be called goes as the last call did. */
 static bool work_is_stamped(struct ring *ring, const struct work *work)
 {
-	bool watched = true;
+	bool watched;
 
 	if (work->unwatched || work->enqueued == PLAN_NEVER)
 		return !work->unwatched;
 	pthread_mutex_lock(&ring->mutex);
-	for (int i = ring->nchanges - 1; i >= 0; i--)
-		if (ring->change[i].enqueued <= work->enqueued) {
-			watched = ring->change[i].watched;
-			break;
-		}
+	watched = changes_at(&ring->watched, work->enqueued, true);
 	pthread_mutex_unlock(&ring->mutex);
 	return watched;
+}
+
+static int64_t ring_launched(struct ring *ring)
+{
+	int64_t launched;
+
+	pthread_mutex_lock(&ring->mutex);
+	launched = ring->launched;
+	pthread_mutex_unlock(&ring->mutex);
+	return launched;
+}
+
+static int64_t work_late_ns(struct ring *ring, const struct work *work)
+{
+	int64_t late;
+
+	pthread_mutex_lock(&ring->mutex);
+	late = changes_at(&ring->late, work->launched, 0);
+	pthread_mutex_unlock(&ring->mutex);
+	return late;
 }
 
 /* ---- the walk ---- */
@@ -127,7 +174,8 @@ static void add_work(struct ring *ring, const struct plan_op *op, const struct p
 static void add_side(struct ring *ring, const struct plan_op *op, const struct plan_side *side,
 		     bool replay)
 {
-	const struct work like = { .enqueued = replay ? PLAN_NEVER : side->enqueued,
+	const struct work like = { .launched = side->launched,
+				   .enqueued = replay ? PLAN_NEVER : side->enqueued,
 				   .unwatched = plan_is_hidden(ring->scn, op->spec) };
 
 	for (int i = 0; i < op->nchannels; i++)
@@ -235,16 +283,19 @@ int64_t ring_ready(struct ring *ring, int channel, uint64_t count, bool end, int
 uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, int64_t at)
 {
 	const struct channel *ch = &ring->channel[channel];
+	int64_t launched = ring_launched(ring);
 	uint64_t stamp = 0;
 
-	ring_walk(ring, at);
+	ring_walk(ring, launched);
 	for (count = first_kept(ch, count); ch->work && count <= ch->count; count += RING_SLOTS) {
 		const struct work *work = &ch->work[count % KEPT];
+		int64_t late = work_late_ns(ring, work);
 
-		if (edge_ns(&work->span, end) > at)
+		if (work->launched > launched || edge_ns(&work->span, end) > at - late)
 			break;
 		if (work_is_stamped(ring, work))
-			stamp = end ? work->span.gpu_stop : work->span.gpu_start;
+			stamp = (end ? work->span.gpu_stop : work->span.gpu_start) +
+				(uint64_t)late;
 	}
 	return stamp;
 }

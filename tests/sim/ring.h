@@ -9,8 +9,8 @@
  * that of an earlier one when it counts less than the GPU, that of a later one
  * when it comes more than 64 works late.
  *
- * Belongs to one thread, but for ring_note_mask().  It walks a plan of its own as far as
- * it is asked, so it does not depend on what other threads have done.
+ * Belongs to one thread, but for ring_note_mask() and ring_note_launch().  It walks a plan of
+ * its own as far as it is asked.
  */
 
 #include <stdbool.h>
@@ -37,7 +37,16 @@ int64_t ring_ready(struct ring *ring, int channel, uint64_t count, bool end, int
 /* Whether KernelCh was asked for, as the call at `enqueued` and later ones have read it. */
 void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched);
 
-/* The stamp in that slot at a model time; 0 if nothing was written yet. */
+/*
+ * A kernel was launched so much later than the model says, as was or will be no earlier one: it
+ * and later ones run later by as much.
+ */
+void ring_note_launch(struct ring *ring, int64_t launched, int64_t late_ns);
+
+/*
+ * The stamp in that slot at a model time, of what was launched really; 0 if nothing was
+ * written yet.
+ */
 uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, int64_t at);
 
 #endif
