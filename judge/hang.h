@@ -282,7 +282,7 @@ struct hang {
 	LIST(struct hang_row) rows;
 	LIST(struct hang_standing) standings;
 	struct hang_comm *comms;	/* one for each group */
-	const struct hang_rank **by_process;	/* all ranks, by the number of their process */
+	const struct hang_rank **by_process;	/* all ranks, by the numbers of process and group */
 	uint64_t now_ns;
 	uint32_t most;		/* ranks of one communicator that are compared; 0: all */
 	uint32_t nodes;		/* nodes that are looked at, as the words say */
@@ -309,6 +309,14 @@ void hang_find(struct hang *h);
 
 /* Finds where each rank stands with its group's operation, when it has its rows. */
 void hang_place(struct hang *h);
+
+/* The ranks of a process, by their groups.  Set by hang_find(). */
+struct hang_own {
+	const struct hang_rank *const *at;
+	uint32_t n;
+};
+
+struct hang_own hang_own(const struct hang *h, uint64_t process);
 
 static inline struct hang_input hang_input(const struct hang *h)
 {

@@ -63,7 +63,8 @@ static int rank_compare_processes(const void *one, const void *two)
 	const struct hang_rank *a = *(const struct hang_rank *const *)one;
 	const struct hang_rank *b = *(const struct hang_rank *const *)two;
 
-	return number_order(a->process, b->process);
+	return a->process == b->process ? number_order(a->group, b->group) :
+	       number_order(a->process, b->process);
 }
 
 static void groups_find_jobs(struct hang *h)

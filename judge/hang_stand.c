@@ -108,20 +108,22 @@ static uint64_t rank_may_wait_since(const struct hang *h, const struct hang_rank
 	return r->last_op_ns;
 }
 
-/* The place of a process's first rank in by_process. */
-static uint32_t process_first(const struct hang *h, uint64_t process)
+struct hang_own hang_own(const struct hang *h, uint64_t process)
 {
+	const struct hang_rank *const *all = h->by_process;
 	uint32_t low = 0, high = h->ranks.n;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (h->by_process[middle]->process < process)
+		if (all[middle]->process < process)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	while (high < h->ranks.n && all[high]->process == process)
+		high++;
+	return (struct hang_own){ &all[low], high - low };
 }
 
 typedef uint64_t waits_since_fn(const struct hang *h, const struct hang_rank *r);
@@ -130,12 +132,12 @@ typedef uint64_t waits_since_fn(const struct hang *h, const struct hang_rank *r)
 static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, uint64_t before_ns,
 			       waits_since_fn *waits_since)
 {
+	const struct hang_own own = hang_own(h, r->process);
 	uint32_t group = HANG_NONE;
 	uint64_t oldest_ns = before_ns;
 
-	for (uint32_t i = process_first(h, r->process);
-	     i < h->ranks.n && h->by_process[i]->process == r->process; i++) {
-		const struct hang_rank *other = h->by_process[i];
+	for (uint32_t i = 0; i < own.n; i++) {
+		const struct hang_rank *other = own.at[i];
 		uint64_t since_ns;
 
 		if (other->group == r->group || !rank_is_on_same_gpu(r, other))
@@ -152,13 +154,13 @@ static uint32_t rank_elsewhere(const struct hang *h, const struct hang_rank *r, 
 /* The rank of the same GPU, in whichever communicator, that posted last. */
 static const struct hang_rank *rank_newest(const struct hang *h, const struct hang_rank *r)
 {
+	const struct hang_own own = hang_own(h, r->process);
 	const struct hang_rank *newest = r;
 
-	for (uint32_t i = process_first(h, r->process);
-	     i < h->ranks.n && h->by_process[i]->process == r->process; i++)
-		if (rank_is_on_same_gpu(r, h->by_process[i]) &&
-		    h->by_process[i]->last_op_ns > newest->last_op_ns)
-			newest = h->by_process[i];
+	for (uint32_t i = 0; i < own.n; i++)
+		if (rank_is_on_same_gpu(r, own.at[i]) &&
+		    own.at[i]->last_op_ns > newest->last_op_ns)
+			newest = own.at[i];
 	return newest;
 }
 

@@ -32,20 +32,21 @@ static uint64_t longer(uint64_t a, uint64_t b)
 
 static bool process_is_idle(const struct hang *v, const struct process *p)
 {
-	for (uint32_t i = 0; i < v->ranks.n; i++)
-		if (v->ranks.at[i].owner == p &&
-		    (v->ranks.at[i].has_oldest || v->groups.at[v->ranks.at[i].group].has_op))
+	const struct hang_own own = hang_own(v, p->id);
+
+	for (uint32_t i = 0; i < own.n; i++)
+		if (own.at[i]->has_oldest || v->groups.at[own.at[i]->group].has_op)
 			return false;
 	return p->state == PROCESS_LIVE && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
 }
 
 static uint64_t last_op_ns(const struct hang *v, const struct process *p)
 {
+	const struct hang_own own = hang_own(v, p->id);
 	uint64_t last_ns = 0;
 
-	for (uint32_t i = 0; i < v->ranks.n; i++)
-		if (v->ranks.at[i].owner == p && v->ranks.at[i].last_op_ns > last_ns)
-			last_ns = v->ranks.at[i].last_op_ns;
+	for (uint32_t i = 0; i < own.n; i++)
+		last_ns = longer(last_ns, own.at[i]->last_op_ns);
 	return last_ns;
 }
 
@@ -186,10 +187,9 @@ static void report_stopped(struct diagnose *dg, const struct hang *v, uint32_t g
 /* Is this the first group, hence the largest, with each of its processes? */
 static bool group_is_first(const struct hang *v, const struct hang_group *g)
 {
-	for (uint32_t i = 0; i < g->first; i++)
-		for (uint32_t k = g->first; k < g->first + g->n; k++)
-			if (v->ranks.at[i].owner == v->ranks.at[k].owner)
-				return false;
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (hang_own(v, v->ranks.at[i].process).at[0]->group != v->ranks.at[i].group)
+			return false;
 	return true;
 }
 
