@@ -174,19 +174,25 @@ START_TEST(channel_whose_counters_have_drifted_is_never_believed)
 }
 END_TEST
 
-/* So many operations are posted at once, the first of them the next one to run. */
-static uint64_t post_ahead(uint64_t n)
+/* Returns the first one's number. */
+static uint64_t post(uint64_t n)
 {
 	uint64_t first = 0;
 
-	for (int i = 0; i < 100; i++)	/* the clock is known by then */
-		tell_next();
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t nth = stamps_post(&s, host - 200 * US, false, 1, group + 1 + i);
 
 		first = i ? first : nth;
 	}
 	return first / 64;
+}
+
+/* So many operations are posted at once, the first of them the next one to run. */
+static uint64_t post_ahead(uint64_t n)
+{
+	for (int i = 0; i < 100; i++)	/* the clock is known by then */
+		tell_next();
+	return post(n);
 }
 
 /* One of those, told as the one that starts and the one that stops so much later. */
@@ -302,6 +308,18 @@ START_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late)
 	ck_assert_int_eq(judge_seen(first, 2, 70 * US, 2 * US), STAMP_DISTRUSTED);
 	ck_assert_int_eq(judge_seen(first, 4, 900 * US, 900 * US), STAMP_DISTRUSTED);
 	ck_assert_int_eq(judge_seen(first, 6, 2 * US, 2 * US), STAMP_GOOD);
+}
+END_TEST
+
+/* It would be as prompt as itself. */
+START_TEST(nobody_is_prompt_by_a_clock_that_few_have_told)
+{
+	uint64_t first = post(200);
+
+	for (uint64_t i = 0; i < 8; i += 2)
+		ck_assert_int_eq(judge_seen(first, i, 900 * US, 900 * US), STAMP_DISTRUSTED);
+	first = post_ahead(200);
+	ck_assert_int_eq(judge_seen(first, 0, 2 * US, 2 * US), STAMP_GOOD);
 }
 END_TEST
 
@@ -515,6 +533,7 @@ int main(void)
 		FX_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own),
 		FX_TEST(what_may_be_a_later_works_is_not_believed),
 		FX_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late),
+		FX_TEST(nobody_is_prompt_by_a_clock_that_few_have_told),
 		FX_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm),
 		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
 		FX_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves),

@@ -25,6 +25,7 @@
 #define REFIT_TRIES	32
 #define PAST_NS		30000	/* before its launch by more: another kernel's stamp */
 #define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
+#define SURE_SIGHTS	16	/* by so many, the latest moment of a stamp is known well */
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
@@ -33,6 +34,7 @@ struct clock_window {
 	struct hull above, below;	/* below: mirrored */
 	double min, max;		/* slopes of the lines between them */
 	int64_t fitted_x;
+	uint32_t sights;
 	bool changed;
 	/* the bracket as last worked out, and where: elsewhere it is no further off
 	 * than the steepest line */
@@ -204,6 +206,7 @@ static bool window_add(struct clock_window *w, const struct gpuclock_sight *s)
 			window_add_below(w, sight_first_ns(s), s->launch_ns);
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
+	w->sights++;
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
 		w->fitted_x = x;
 		straight = window_fit(w);
@@ -297,6 +300,11 @@ static enum watched sight_was_watched(const struct gpuclock_sight *s)
 bool gpuclock_watched(const struct gpuclock_sight *s)
 {
 	return sight_was_watched(s) == WATCHED;
+}
+
+bool gpuclock_is_sure(const struct gpuclock *c)
+{
+	return c->w[0].sights >= SURE_SIGHTS;
 }
 
 static bool sight_is_late(struct clock_window *w, const struct gpuclock_sight *s)

@@ -337,7 +337,7 @@ static bool told_is_prompt(const struct gpuclock *clock, const struct stamps_tol
 {
 	uint64_t lo, hi, ran = told->sight.gpu_stop_ns - told->sight.gpu_start_ns;
 
-	return clock && gpuclock_watched(&told->sight) &&
+	return clock && gpuclock_is_sure(clock) && gpuclock_watched(&told->sight) &&
 	       gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &hi) &&
 	       told->sight.stop_ns <= hi + ran / 4;
 }
