@@ -62,7 +62,10 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
 	op->complete = complete;
-	o->unjudged = !join_settle_stamps(r, o, false) && o->plan;
+	if (!join_settle_stamps(r, o, false)) {
+		join_plan_keep(rc, r, item, now_ns);
+		o->unjudged = o->plan;
+	}
 	if (!o->unjudged)
 		join_judge_stamps(rc, r, o);
 	if (rcomm) {
@@ -326,7 +329,7 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 	pool_list_append(&r->ops, &r->open, item);
 	note_posted(r, &o->op);
 	join_post(rc, r, &o->op);
-	join_plan_head(rc, r, o, now_ns);
+	join_plan_head(rc, r, item, now_ns);
 	join_look_for_api(r, item);
 	join_group_head(rc, r, o, now_ns);
 	join_advance(rc, r, item, now_ns);

@@ -133,8 +133,10 @@ void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm);
 
 /* A head that is going to have GPU times joins the launch that it is part of. */
-void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
-		    uint64_t now_ns);
+void join_plan_head(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+
+/* Its launch becomes a plan, which can hold it, if it is none yet. */
+void join_plan_keep(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
 
 /* All that was launched is known, and it was this operation and nothing else. */
 bool join_plan_is_alone(const struct recon *r, const struct open_op *o);
@@ -155,6 +157,9 @@ void join_settle_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 /* Hand on what has waited long enough; at the end, all that is held. */
 void join_finish_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 void join_end_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
+
+/* The newest call is kept with all others: something else came than the head that names it. */
+void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
 /* Calls that will hardly become an operation; at the end, all. */
 void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns);

@@ -2,7 +2,7 @@
 /*
  * API calls: what the application asked for, in its own terms.  A call waits for
  * the operation that names it as parent; an operation that was read first waits
- * for its call.
+ * for its call.  Most calls are claimed by the next head: the newest waits outside of all tables.
  */
 #include <string.h>
 
@@ -78,19 +78,27 @@ static void note_thread(struct recon *r, uint64_t head, const struct api_call *a
 		r->launches_apart = true;
 }
 
+static void op_claim_call(struct recon *r, struct open_op *o, const struct api_call *api)
+{
+	fill_from_api(r, &o->op, api);
+	join_group_claim(r, o, api);
+	note_thread(r, o->op.token, api);
+}
+
 /* One call gives one operation, except under graph capture: there, one per replay. */
 bool join_api(struct recon *r, struct open_op *o)
 {
 	uint32_t item;
-	struct api_call *api;
 
+	if (o->api_token == r->newest_call.token) {
+		op_claim_call(r, o, &r->newest_call);
+		r->newest_call.token = 0;
+		return true;
+	}
 	if (recon_find(r, o->api_token, &item) != RECON_API)
 		return false;
-	api = recon_api(r, item);
-	fill_from_api(r, &o->op, api);
-	join_group_claim(r, o, api);
-	note_thread(r, o->op.token, api);
-	if (api->graph) {
+	op_claim_call(r, o, recon_api(r, item));
+	if (recon_api(r, item)->graph) {
 		pool_list_remove(&r->apis, &r->captured, item);
 		pool_list_append(&r->apis, &r->captured, item);
 	} else {
@@ -132,29 +140,57 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 		recon_drop_api(r, r->captured.first);
 }
 
-static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
-				 const struct nci_record *rec, uint64_t now_ns)
+/* A call of the list that its token is found by; the newest is in neither. */
+static struct api_call *call_take(struct reconstruct *rc, struct recon *r, uint64_t token,
+				  bool graph, uint64_t now_ns)
 {
-	struct recon_comm *rcomm;
-	struct api_call *api;
 	uint32_t item;
 
 	make_room_for_api(rc, r, now_ns);
-	item = recon_take_api(r, rec->token);
+	item = recon_take_api(r, token);
 	if (item == POOL_NONE)
 		return NULL;
-	api = recon_api(r, item);
-	api->group = rec->parent;
-	api->start_ticks = rec->start;
-	api->stop_ticks = rec->stop;
-	api->seen_ns = now_ns;
-	api->comm = rec->comm;
-	api->root = UNKNOWN_I32;
-	api->graph = rec->form & NCI_FORM_GRAPH;
+	pool_list_append(&r->apis, graph ? &r->captured : &r->calls, item);
+	return recon_api(r, item);
+}
+
+void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	struct api_call newest = r->newest_call, *api;
+
+	if (!newest.token)
+		return;
+	r->newest_call.token = 0;
+	api = call_take(rc, r, newest.token, false, now_ns);
+	if (!api)
+		return;
+	newest.link = api->link;
+	*api = newest;
+}
+
+static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
+				 const struct nci_record *rec, uint64_t now_ns)
+{
+	struct api_call *api = &r->newest_call;
+	bool graph = rec->form & NCI_FORM_GRAPH;
+	struct recon_comm *rcomm;
+	uint32_t item;
+
+	join_put_call_away(rc, r, now_ns);
+	if (r->apis.used && recon_find(r, rec->token, &item) != RECON_NONE)
+		return NULL;
+	if (graph)
+		api = call_take(rc, r, rec->token, graph, now_ns);
+	if (!api)
+		return NULL;
+	*api = (struct api_call){
+		.link = api->link, .token = rec->token, .group = rec->parent,
+		.start_ticks = rec->start, .stop_ticks = rec->stop, .seen_ns = now_ns,
+		.comm = rec->comm, .root = UNKNOWN_I32, .graph = graph,
+	};
 	rcomm = recon_comm(r, rec->comm);
 	if (rcomm && rec->start > rcomm->last_call)
 		rcomm->last_call = rec->start;
-	pool_list_append(&r->apis, api->graph ? &r->captured : &r->calls, item);
 	return api;
 }
 

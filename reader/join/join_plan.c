@@ -7,6 +7,10 @@
  * The Group event stops after the heads of its operations on the same lane: once it is
  * read, there are no more.  Where it was lost, or a member hangs, the rest goes on
  * after a while, and of those nobody knows whether they ran alone.
+ *
+ * Most launches are of one operation, and their Group event is the next one read.  So the
+ * newest launch is no plan yet: it becomes one when more comes of it, or something else before
+ * its Group event.
  */
 #include "reader/join/join.h"
 
@@ -23,7 +27,7 @@ static uint32_t plan_find(const struct recon *r, uint64_t group)
 {
 	uint32_t item;
 
-	return group && recon_find(r, group, &item) == RECON_PLAN ? item : POOL_NONE;
+	return r->plans.used && recon_find(r, group, &item) == RECON_PLAN ? item : POOL_NONE;
 }
 
 static void plan_touch(struct recon *r, uint32_t item, uint64_t now_ns)
@@ -48,22 +52,56 @@ static uint32_t plan_make(struct reconstruct *rc, struct recon *r, uint64_t grou
 	return recon_take_plan(r, group);
 }
 
-void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
-		    uint64_t now_ns)
+static void plan_join(struct recon *r, uint32_t plan_item, struct open_op *o, uint64_t now_ns)
 {
-	uint32_t item = plan_find(r, o->op.group);
+	struct plan *plan = recon_plan(r, plan_item);
+
+	plan_touch(r, plan_item, now_ns);
+	plan->members++;
+	plan->open++;
+	o->plan = plan->serial;
+	o->plan_item = plan_item;
+}
+
+static bool op_is_launch(const struct recon *r, uint32_t item)
+{
+	return r->launch && r->launch_item == item;
+}
+
+void join_plan_keep(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+	uint32_t plan_item;
+
+	if (!o->alone && !op_is_launch(r, item))
+		return;
+	if (!o->alone)
+		r->launch = 0;
+	plan_item = plan_make(rc, r, o->op.group, now_ns);
+	if (plan_item == POOL_NONE)
+		return;		/* the token is something else's */
+	plan_join(r, plan_item, o, now_ns);
+	recon_plan(r, plan_item)->ended = o->alone;
+	o->alone = false;
+}
+
+void join_plan_head(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+	bool again = o->op.group == r->launch;
+	uint32_t plan_item;
 
 	if (!o->op.group || !o->op.expects_kernel)
 		return;
-	if (item == POOL_NONE)
-		item = plan_make(rc, r, o->op.group, now_ns);
-	if (item == POOL_NONE)
-		return;		/* the token is something else's */
-	plan_touch(r, item, now_ns);
-	recon_plan(r, item)->members++;
-	recon_plan(r, item)->open++;
-	o->plan = recon_plan(r, item)->serial;
-	o->plan_item = item;
+	if (r->launch)
+		join_plan_keep(rc, r, r->launch_item, now_ns);
+	plan_item = plan_find(r, o->op.group);
+	if (plan_item != POOL_NONE) {
+		plan_join(r, plan_item, o, now_ns);
+	} else if (!again) {
+		r->launch = o->op.group;
+		r->launch_item = item;
+	}
 }
 
 /* The plan that it is a member of; NULL: of none, or that was pushed out. */
@@ -79,7 +117,7 @@ bool join_plan_is_alone(const struct recon *r, const struct open_op *o)
 {
 	const struct plan *plan = plan_of(r, o);
 
-	return plan && plan->ended && plan->members == 1;
+	return o->alone || (plan && plan->ended && plan->members == 1);
 }
 
 static bool plan_is_settled(struct recon *r, const struct plan *plan, bool all_read)
@@ -112,11 +150,15 @@ static void plan_hold(struct recon *r, uint32_t plan_item, uint32_t item)
 bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
-	uint32_t plan_item = o->plan_item;
-	struct plan *plan = plan_of(r, o);
+	uint32_t plan_item;
+	struct plan *plan;
 
+	if (op_is_launch(r, item))
+		join_plan_keep(rc, r, item, now_ns);
 	if (!o->plan)
 		return false;
+	plan_item = o->plan_item;
+	plan = plan_of(r, o);
 	if (!plan) {			/* it was pushed out */
 		o->op.fused = OP_FUSED;
 		o->op.end_unstamped = o->op.is_p2p;
@@ -124,7 +166,7 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 			join_judge_stamps(rc, r, o);
 		return false;
 	}
-	if (plan->ended && plan->members == 1 && !o->unjudged) {	/* most launches are such */
+	if (plan->ended && plan->members == 1 && !o->unjudged) {
 		recon_drop_plan(r, plan_item);
 		return false;
 	}
@@ -260,9 +302,15 @@ void join_close_plan(struct reconstruct *rc, struct recon *r, uint32_t item, uin
 void join_on_group(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		   uint64_t now_ns)
 {
-	uint32_t item = plan_find(r, ev->rec->token);
+	uint32_t item;
 	struct plan *plan;
 
+	if (ev->rec->token == r->launch) {
+		recon_op(r, r->launch_item)->alone = true;
+		r->launch = 0;
+		return;
+	}
+	item = plan_find(r, ev->rec->token);
 	if (item == POOL_NONE)
 		return;
 	plan = recon_plan(r, item);

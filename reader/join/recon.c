@@ -128,7 +128,7 @@ enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item
 	uint32_t value = index_find(&r->index, token);
 
 	if (value == POOL_NONE)
-		return RECON_NONE;
+		return token && token == r->newest_call.token ? RECON_API : RECON_NONE;
 	*item = value & ITEM_MASK;
 	return (enum recon_kind)(value >> KIND_SHIFT);
 }

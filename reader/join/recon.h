@@ -49,6 +49,7 @@ struct open_op {
 	bool has_head;
 	bool has_api;
 	bool waits;			/* is on waiting */
+	bool alone;			/* its launch has ended, and was this: it is no plan */
 	bool held;			/* finished, and held by its plan */
 	bool unsure;			/* not all of its spans are known */
 	bool unjudged;			/* finished, and its stamps are not settled yet */
@@ -179,6 +180,10 @@ struct recon {
 	struct pool_list step_list, plan_list, group_list;
 	struct step_sums newest_sums;	/* not in the index: its ProxyOp most often comes next;
 					   token 0: none */
+	struct api_call newest_call;	/* not in the index, nor of `calls`; token 0: none */
+	uint64_t launch;		/* Group token of the newest, until it is read, or the
+					   launch becomes a plan; 0: none */
+	uint32_t launch_item;		/* the only operation of it */
 	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
 	uint32_t finished_capacity;
 	uint64_t finished_again;	/* places of it that were used again */

@@ -373,6 +373,7 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 
 		if (!r || r->ended)
 			continue;
+		join_put_call_away(rc, r, now_ns);
 		flush_waiting(rc, r, now_ns);
 		join_settle_plans(rc, r, now_ns);
 		if (!check)
@@ -441,6 +442,7 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 	if (!r || r->ended)
 		return;
 	reconstruct_settle(rc, process, process->last_slots, process->nlast_slots, now_ns);
+	join_put_call_away(rc, r, now_ns);
 	end_waiting(rc, r, now_ns);
 	end_open(rc, r, now_ns);
 	join_end_plans(rc, r, now_ns);
@@ -480,6 +482,7 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 
 	if (!r)
 		return;
+	join_put_call_away(rc, r, r->newest_call.seen_ns);
 	for (item = r->open.first; item != POOL_NONE;
 	     item = pool_list_next(&r->ops, &r->open, item)) {
 		const struct open_op *o = recon_op(r, item);
