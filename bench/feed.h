@@ -66,7 +66,7 @@ void feed_make(struct feed *f, uint64_t nth);
 /* When the nth operation is posted. */
 static inline uint64_t feed_time_ns(uint64_t nth)
 {
-	return 1000000 + nth * 100000;
+	return 1000000000 + nth * 100000;
 }
 
 /* Feed what was made to one process, lane after lane as drain does, and look after it. */
