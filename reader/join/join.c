@@ -62,12 +62,12 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
 	op->complete = complete;
-	if (!join_settle_stamps(r, o, false)) {
+	if (!join_finish_stamps(rc, r, o)) {
 		join_plan_keep(rc, r, item, now_ns);
 		o->unjudged = o->plan;
+		if (!o->plan)
+			join_judge_stamps(rc, r, o);
 	}
-	if (!o->unjudged)
-		join_judge_stamps(rc, r, o);
 	if (rcomm) {
 		rcomm->progress.in_flight--;
 		if (complete && op_has_run(op) && op->start_ticks > rcomm->newest_done)

@@ -110,6 +110,9 @@ bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
  * why not.  Those that can no longer be believed when its launch is handed on are taken back.
  */
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o);
+
+/* Both at once, as most are: false if it is not settled, and not judged. */
+bool join_finish_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o);
 void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o);
 
 /* A head was read: its place among what its communicator posted. */

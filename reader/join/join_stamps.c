@@ -156,48 +156,57 @@ static void note_replay(struct recon_comm *rcomm, const struct op *op)
 	rcomm->eager = !op->graph;
 }
 
-/* The latest that any channel tells. */
-static struct stamps_told told_latest(const struct recon *r, const struct recon_comm *rcomm,
-				      const struct open_op *o)
+/* All channels of an operation. */
+struct spans {
+	struct stamps_told told;	/* what they have in common */
+	struct stamps_whole whole;
+};
+
+static void spans_add_up(const struct recon *r, const struct recon_comm *rcomm,
+			 const struct open_op *o, struct spans *sum)
 {
-	struct stamps_told latest = told_by(r, rcomm, o);
-	uint64_t stop_ticks = 0;
+	sum->told = told_by(r, rcomm, o);
+	sum->told.alone = join_plan_is_alone(r, o);
+	sum->whole = (struct stamps_whole){ 0 };
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		told_on(&sum->told, host_clock(r, rcomm), recon_span(r, next - 1));
+		stamps_whole_add(&sum->whole, &rcomm->stamps, &sum->told);
+	}
+}
+
+static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct open_op *o,
+			 struct spans *sum, bool all_read)
+{
+	bool settled = true, all = stamps_settle_whole(&rcomm->stamps, gpu_clock(rcomm),
+						       &sum->whole, &sum->told, all_read);
 
 	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
 		const struct recon_span *span = recon_span(r, next - 1);
 
-		if (span->stop > latest.sight.gpu_stop_ns)
-			latest.sight.gpu_stop_ns = span->stop;
-		if (span->stop_ticks > stop_ticks)
-			stop_ticks = span->stop_ticks;
+		if (all) {
+			told_place(&sum->told, span);
+			stamps_believe(&rcomm->stamps, &sum->told);
+			continue;
+		}
+		told_on(&sum->told, host_clock(r, rcomm), span);
+		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &sum->told, all_read);
 	}
-	latest.sight.stop_ns = timeline_mono(host_clock(r, rcomm), stop_ticks);
-	return latest;
+	sum->whole.unsure &= !settled;
+	return settled;
 }
 
 bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	struct stamps_told told;
-	bool settled = true, all;
+	struct spans sum;
 
 	if (!rcomm)
 		return true;
 	note_loss(r, rcomm);
-	told = told_latest(r, rcomm, o);
-	all = stamps_settle_all(&rcomm->stamps, gpu_clock(rcomm), &told, all_read);
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		const struct recon_span *span = recon_span(r, next - 1);
-
-		if (all) {
-			told_place(&told, span);
-			stamps_believe(&rcomm->stamps, &told);
-			continue;
-		}
-		told_on(&told, host_clock(r, rcomm), span);
-		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told, all_read);
-	}
-	return settled;
+	if (!o->spans)
+		return true;
+	spans_add_up(r, rcomm, o, &sum);
+	return spans_settle(r, rcomm, o, &sum, all_read);
 }
 
 bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks)
@@ -240,37 +249,55 @@ static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct r
 	}
 }
 
-void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
+static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
+			struct open_op *o, struct spans *sum)
 {
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	struct stamps_whole whole = { 0 };
-	struct stamps_told told;
-
-	o->unjudged = false;
-	if (!rcomm || !o->spans)
-		return;
 	if (join_has_drifted(r, o->op.comm_index, o->op.start_ticks)) {
 		for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next)
 			count_refused(rc, r, &o->op, STAMP_DRIFTED);
 		return;
 	}
-	look_for_gpu(rc, r, rcomm, o->op.comm_index);
 	if (rcomm->gpu)
 		rcomm->gpu->now = r->process->clock;
-	note_loss(r, rcomm);
 	note_replay(rcomm, &o->op);
-	told = told_by(r, rcomm, o);
-	told.alone = join_plan_is_alone(r, o);
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		told_on(&told, host_clock(r, rcomm), recon_span(r, next - 1));
-		stamps_whole_add(&whole, &rcomm->stamps, &told);
-	}
-	if (!stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &whole, &told))
-		judge_each_channel(rc, r, rcomm, o, &told);
+	if (!stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &sum->whole, &sum->told))
+		judge_each_channel(rc, r, rcomm, o, &sum->told);
 	if (o->unsure || o->op.stamps_refused)
 		return;
-	o->op.gpu_start_ns = whole.first_start;
-	o->op.gpu_stop_ns = whole.last_stop;
+	o->op.gpu_start_ns = sum->whole.first_start;
+	o->op.gpu_stop_ns = sum->whole.last_stop;
+}
+
+void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	struct spans sum;
+
+	o->unjudged = false;
+	if (!rcomm || !o->spans)
+		return;
+	look_for_gpu(rc, r, rcomm, o->op.comm_index);
+	note_loss(r, rcomm);
+	spans_add_up(r, rcomm, o, &sum);
+	spans_judge(rc, r, rcomm, o, &sum);
+}
+
+bool join_finish_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	struct spans sum;
+
+	if (!rcomm)
+		return true;
+	note_loss(r, rcomm);
+	if (!o->spans)
+		return true;
+	look_for_gpu(rc, r, rcomm, o->op.comm_index);
+	spans_add_up(r, rcomm, o, &sum);
+	if (!spans_settle(r, rcomm, o, &sum, false))
+		return false;
+	spans_judge(rc, r, rcomm, o, &sum);
+	return true;
 }
 
 void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)

@@ -120,18 +120,32 @@ void stamps_read(struct stamps *s, struct stamps_told *told)
 
 /* ---- one kernel after another -------------------------------------------- */
 
+/* Finds the kernel that stopped last, and when all others had stopped. */
+static void kernels_look(struct stamps *s)
+{
+	s->latest = 0;
+	for (uint32_t i = 1; i < STAMPS_KERNELS; i++)
+		if (s->kernel[i].stop > s->kernel[s->latest].stop)
+			s->latest = i;
+	s->others_stop = 0;
+	for (uint32_t i = 0; i < STAMPS_KERNELS; i++)
+		if (i != s->latest && s->kernel[i].stop > s->others_stop)
+			s->others_stop = s->kernel[i].stop;
+}
+
 static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
 {
 	struct stamps_kernel *k;
+	bool counts;
 
-	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
-		k = &s->kernel[(s->nkernels - 1 - i) % STAMPS_KERNELS];
+	for (k = s->kernel; k < s->kernel + STAMPS_KERNELS; k++)
 		if (k->group == group)
 			return k;
-	}
-	s->apart_group = 0;
 	k = &s->kernel[s->nkernels++ % STAMPS_KERNELS];
+	counts = k->stop >= s->others_stop;
 	*k = (struct stamps_kernel){ .group = group, .start = UINT64_MAX };
+	if (counts)
+		kernels_look(s);
 	return k;
 }
 
@@ -140,30 +154,32 @@ static bool kernel_overlaps(const struct stamps_kernel *k, const struct gpuclock
 	return t->gpu_start_ns + OVERLAP_NS < k->stop && k->start + OVERLAP_NS < t->gpu_stop_ns;
 }
 
-/*
- * Did it begin after all other kernels had stopped?  A kernel's channels are judged one after
- * another, and the others are as they were meanwhile.
- */
-static bool kernel_is_apart(struct stamps *s, const struct stamps_kernel *own, uint64_t start)
+/* Did it begin after all other kernels had stopped? */
+static bool kernel_is_apart(const struct stamps *s, const struct stamps_kernel *own,
+			    uint64_t start)
 {
-	if (s->apart_group != own->group) {
-		s->apart_group = own->group;
-		s->apart_stop = 0;
-		for (uint32_t i = 0; i < STAMPS_KERNELS; i++)
-			if (&s->kernel[i] != own && s->kernel[i].stop > s->apart_stop)
-				s->apart_stop = s->kernel[i].stop;
-	}
-	return start + OVERLAP_NS >= s->apart_stop;
+	const struct stamps_kernel *latest = &s->kernel[s->latest];
+
+	return start + OVERLAP_NS >= (own == latest ? s->others_stop : latest->stop);
 }
 
 static void kernel_note(struct stamps *s, struct stamps_kernel *k, uint64_t start, uint64_t stop)
 {
-	if (s->apart_group != k->group)
-		s->apart_group = 0;
+	const struct stamps_kernel *latest = &s->kernel[s->latest];
+
 	if (start < k->start)
 		k->start = start;
-	if (stop > k->stop)
-		k->stop = stop;
+	if (stop <= k->stop)
+		return;
+	k->stop = stop;
+	if (k == latest)
+		return;
+	if (stop <= latest->stop) {
+		s->others_stop = stop > s->others_stop ? stop : s->others_stop;
+		return;
+	}
+	s->others_stop = latest->stop;
+	s->latest = (uint32_t)(k - s->kernel);
 }
 
 /*
@@ -287,49 +303,6 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 		return false;
 	q->sure = told->place;
 	return true;
-}
-
-/* Stamps of then, or of before: nothing later can have told them. */
-static bool moment_is_early(const struct stamps *s, const struct stamps_told *latest,
-			    uint64_t until, bool ahead)
-{
-	uint64_t launch = latest->sight.launch_ns;
-
-	until = (latest->sight.stop_ns > until ? latest->sight.stop_ns : until) + ROUNDED_NS;
-	return (launch && until < launch + RING_WORKS * PERIOD_NS) ||
-	       (!ahead && until < s->newest_ns);
-}
-
-/*
- * The moments that stamps tell follow each other as the stamps do, so what is early enough for
- * the latest is for all; a stamp that the clock does not know is its callback's time.
- */
-bool stamps_settle_all(const struct stamps *s, const struct gpuclock *clock,
-		       const struct stamps_told *latest, bool all_read)
-{
-	bool ahead = s->posted / WORK >= latest->nth / WORK + RING_WORKS;
-	uint64_t lo, hi = 0;
-
-	if (!latest->nth || (!ahead && all_read))
-		return true;
-	if (!latest->sight.stop_ns ||
-	    (clock && !gpuclock_no_later(clock, latest->sight.gpu_stop_ns, &hi)))
-		return false;
-	if (moment_is_early(s, latest, hi, ahead))
-		return true;
-	return clock && gpuclock_map(clock, latest->sight.gpu_stop_ns, &lo, &hi) &&
-	       moment_is_early(s, latest, hi, ahead);
-}
-
-void stamps_believe(struct stamps *s, const struct stamps_told *told)
-{
-	struct stamps_queue *q;
-
-	if (!told->place || told->channel >= STAMPS_CHANNELS)
-		return;
-	q = &s->channel[told->channel].queue[told->queue];
-	if (told->place > q->sure)
-		q->sure = told->place;
 }
 
 /* The host saw it run for as long as it ran, and no later than it sees others. */
@@ -486,7 +459,13 @@ static bool told_is_strange(const struct stamps *s, const struct stamps_told *to
 
 	return told->channel >= STAMPS_CHANNELS || told->fault != STAMP_GOOD ||
 	       !told->sight.start_ns || !told->sight.stop_ns || !channel_is_trusted(ch, told) ||
-	       told->place > q->sure || (q->nlies && queue_has_lied(q, told->place));
+	       (q->nlies && queue_has_lied(q, told->place));
+}
+
+static bool told_is_sure(const struct stamps *s, const struct stamps_told *told)
+{
+	return told->channel >= STAMPS_CHANNELS ||
+	       told->place <= s->channel[told->channel].queue[told->queue].sure;
 }
 
 /* The host's time less the GPU's; what one differs by from another is the callbacks' delay. */
@@ -502,6 +481,7 @@ void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
 	bool first = !w->channels;
 
 	w->strange = w->strange || told_is_strange(s, told);
+	w->unsure = w->unsure || !told_is_sure(s, told);
 	if (first || sight_delay(t->start_ns, t->gpu_start_ns) <
 		     sight_delay(w->tight.start_ns, w->tight.gpu_start_ns)) {
 		w->tight.start_ns = t->start_ns;
@@ -520,12 +500,55 @@ void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
 		w->first_stop = t->gpu_stop_ns;
 	if (t->gpu_stop_ns > w->last_stop)
 		w->last_stop = t->gpu_stop_ns;
+	if (t->stop_ns > w->last_seen)
+		w->last_seen = t->stop_ns;
 	if (told->channel >= w->channels)
 		w->channels = told->channel + 1;
 }
 
+/* Stamps of then, or of before: nothing later can have told them. */
+static bool moment_is_early(const struct stamps *s, const struct stamps_whole *w, uint64_t launch,
+			    uint64_t until, bool ahead)
+{
+	until = (w->last_seen > until ? w->last_seen : until) + ROUNDED_NS;
+	return (launch && until < launch + RING_WORKS * PERIOD_NS) ||
+	       (!ahead && until < s->newest_ns);
+}
+
+/*
+ * The moments that stamps tell follow each other as the stamps do, so what is early enough for
+ * the latest is for all; a stamp that the clock does not know is its callback's time.
+ */
+bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
+			 const struct stamps_whole *w, const struct stamps_told *told,
+			 bool all_read)
+{
+	bool ahead = s->posted / WORK >= told->nth / WORK + RING_WORKS;
+	uint64_t lo, hi = 0, launch = told->sight.launch_ns;
+
+	if (!told->nth || (!ahead && all_read))
+		return true;
+	if (!w->last_seen || (clock && !gpuclock_no_later(clock, w->last_stop, &hi)))
+		return false;
+	if (moment_is_early(s, w, launch, hi, ahead))
+		return true;
+	return clock && gpuclock_map(clock, w->last_stop, &lo, &hi) &&
+	       moment_is_early(s, w, launch, hi, ahead);
+}
+
+void stamps_believe(struct stamps *s, const struct stamps_told *told)
+{
+	struct stamps_queue *q;
+
+	if (!told->place || told->channel >= STAMPS_CHANNELS)
+		return;
+	q = &s->channel[told->channel].queue[told->queue];
+	if (told->place > q->sure)
+		q->sure = told->place;
+}
+
 /* They are told to have run beside each other, and nothing else meanwhile. */
-static bool whole_is_one_kernel(struct stamps *s, const struct stamps_kernel *own,
+static bool whole_is_one_kernel(const struct stamps *s, const struct stamps_kernel *own,
 				const struct stamps_whole *w)
 {
 	return w->last_start <= w->first_stop && w->last_start - w->first_start <= NEAR_NS &&
@@ -539,7 +562,7 @@ bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct s
 	struct gpuclock_sight sight = w->tight;
 	struct stamps_kernel *own;
 
-	if (w->strange || !told->group)
+	if (w->strange || w->unsure || !told->group)
 		return false;
 	sight.launch_ns = told->sight.launch_ns;
 	sight.gpu_first_ns = w->first_start;

@@ -90,8 +90,8 @@ struct stamps {
 	bool drifted;			/* the drift did harm, after all */
 	uint32_t nkernels;
 	uint32_t channels;		/* seen in use */
-	uint64_t apart_group;		/* a kernel that others ran apart from; 0: unknown */
-	uint64_t apart_stop;		/* the time at which the last of these had stopped */
+	uint32_t latest;		/* the kernel that stopped last ... */
+	uint64_t others_stop;		/* ... and when the last of the others did */
 	struct stamps_kernel kernel[STAMPS_KERNELS];
 	/* Members that are used in part, if at all, come last. */
 	struct stamps_channel channel[STAMPS_CHANNELS];
@@ -125,14 +125,6 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 		   const struct stamps_told *told, bool all_read);
 
 /*
- * The same of all channels of an operation at once: `latest` has the latest stamps and callbacks
- * of any.  True: each may be believed (stamps_believe()).  False: each must be asked about.
- */
-bool stamps_settle_all(const struct stamps *s, const struct gpuclock *clock,
-		       const struct stamps_told *latest, bool all_read);
-void stamps_believe(struct stamps *s, const struct stamps_told *told);
-
-/*
  * STAMP_GOOD, or why not.  What cannot be settled is not good.  `clock` may be NULL.
  */
 enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
@@ -145,16 +137,26 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 struct stamps_whole {
 	struct gpuclock_sight tight;	/* by callbacks that came soonest after their stamps */
 	uint64_t first_start, last_start, first_stop, last_stop;	/* ns of the GPU's clock */
+	uint64_t last_seen;		/* the latest callback */
 	uint32_t channels;
 	bool strange;			/* one of them needs to be looked at by itself */
+	bool unsure;			/* one of them may be a later work's */
 };
 
 void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
 		      const struct stamps_told *told);
 
 /*
- * True: all are STAMP_GOOD.  False: each is to be judged by itself (stamps_judge()).  `told` has
- * what all channels have in common.
+ * As stamps_settle(), of all.  `told` has what all channels have in common.  True: each may be
+ * believed (stamps_believe()).  False: each must be asked about.
+ */
+bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
+			 const struct stamps_whole *w, const struct stamps_told *told,
+			 bool all_read);
+void stamps_believe(struct stamps *s, const struct stamps_told *told);
+
+/*
+ * True: all are STAMP_GOOD.  False: each is to be judged by itself (stamps_judge()).
  */
 bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct stamps_whole *w,
 			const struct stamps_told *told);
