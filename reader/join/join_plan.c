@@ -71,11 +71,12 @@ static bool op_is_launch(const struct recon *r, uint32_t item)
 void join_plan_keep(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
+	bool launch = op_is_launch(r, item);
 	uint32_t plan_item;
 
-	if (!o->alone && !op_is_launch(r, item))
+	if (!launch && !o->alone)
 		return;
-	if (!o->alone)
+	if (launch)
 		r->launch = 0;
 	plan_item = plan_make(rc, r, o->op.group, now_ns);
 	if (plan_item == POOL_NONE)
@@ -93,7 +94,7 @@ void join_plan_head(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 
 	if (!o->op.group || !o->op.expects_kernel)
 		return;
-	if (r->launch)
+	if (r->launch && (again || !recon_op(r, r->launch_item)->alone))
 		join_plan_keep(rc, r, r->launch_item, now_ns);
 	plan_item = plan_find(r, o->op.group);
 	if (plan_item != POOL_NONE) {
@@ -153,8 +154,11 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 	uint32_t plan_item;
 	struct plan *plan;
 
-	if (op_is_launch(r, item))
-		join_plan_keep(rc, r, item, now_ns);
+	if (op_is_launch(r, item)) {
+		if (!o->alone)
+			join_plan_keep(rc, r, item, now_ns);
+		r->launch = 0;
+	}
 	if (!o->plan)
 		return false;
 	plan_item = o->plan_item;
@@ -307,7 +311,6 @@ void join_on_group(struct reconstruct *rc, struct recon *r, const struct event *
 
 	if (ev->rec->token == r->launch) {
 		recon_op(r, r->launch_item)->alone = true;
-		r->launch = 0;
 		return;
 	}
 	item = plan_find(r, ev->rec->token);
