@@ -173,37 +173,54 @@ static int64_t window_above_by(struct clock_window *w, const struct hull_point *
 	return p->y - w->known_hi;
 }
 
-/* False: the line cannot be straight between this point and the others. */
-static bool window_add_above(struct clock_window *w, uint64_t g, uint64_t u)
-{
-	struct hull_point p;
-
-	if (!u || !window_point(w, g, u + GPUCLOCK_HOST_NS, &p) || !hull_add(&w->above, p.x, p.y))
-		return true;
-	w->changed = true;
-	return window_below_by(w, &p) <= 0;
-}
-
-static bool window_add_below(struct clock_window *w, uint64_t g, uint64_t u)
-{
-	struct hull_point p;
-
-	if (!u || !window_point(w, g, u - GPUCLOCK_HOST_NS, &p) || !hull_add(&w->below, p.x, -p.y))
-		return true;
-	w->changed = true;
-	return window_above_by(w, &p) <= 0;
-}
+/* What a sight is to a window; not there: too far away, or not told. */
+struct sight_points {
+	struct hull_point start, stop, launch;	/* launch: the least that its start can be */
+	bool has_start, has_stop, has_launch;
+};
 
 static uint64_t sight_first_ns(const struct gpuclock_sight *s)
 {
 	return s->gpu_first_ns ?: s->gpu_start_ns;
 }
 
-static bool window_add(struct clock_window *w, const struct gpuclock_sight *s)
+static struct sight_points window_points(const struct clock_window *w,
+					 const struct gpuclock_sight *s)
 {
-	bool straight = window_add_above(w, s->gpu_start_ns, s->start_ns) &&
-			window_add_above(w, s->gpu_stop_ns, s->stop_ns) &&
-			window_add_below(w, sight_first_ns(s), s->launch_ns);
+	struct sight_points p;
+
+	p.has_start = s->start_ns && window_point(w, s->gpu_start_ns, s->start_ns, &p.start);
+	p.has_stop = s->stop_ns && window_point(w, s->gpu_stop_ns, s->stop_ns, &p.stop);
+	p.has_launch = s->launch_ns &&
+		       window_point(w, sight_first_ns(s), s->launch_ns, &p.launch);
+	return p;
+}
+
+/* False: the line cannot be straight between this point and the others. */
+static bool window_add_above(struct clock_window *w, struct hull_point p)
+{
+	p.y += GPUCLOCK_HOST_NS;
+	if (!hull_add(&w->above, p.x, p.y))
+		return true;
+	w->changed = true;
+	return window_below_by(w, &p) <= 0;
+}
+
+static bool window_add_below(struct clock_window *w, struct hull_point p)
+{
+	p.y -= GPUCLOCK_HOST_NS;
+	if (!hull_add(&w->below, p.x, -p.y))
+		return true;
+	w->changed = true;
+	return window_above_by(w, &p) <= 0;
+}
+
+static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
+		       const struct sight_points *p)
+{
+	bool straight = (!p->has_start || window_add_above(w, p->start)) &&
+			(!p->has_stop || window_add_above(w, p->stop)) &&
+			(!p->has_launch || window_add_below(w, p->launch));
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
 	w->sights++;
@@ -215,20 +232,22 @@ static bool window_add(struct clock_window *w, const struct gpuclock_sight *s)
 	return straight;
 }
 
-static enum gpuclock_verdict window_judge(struct clock_window *w, const struct gpuclock_sight *s)
+static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 {
-	struct hull_point p;
+	const struct sight_points p = window_points(w, s);
 
-	if (s->start_ns && window_point(w, s->gpu_start_ns, s->start_ns, &p) &&
-	    window_below_by(w, &p) > GPUCLOCK_STEP_NS)
+	return window_add(w, s, &p);
+}
+
+static enum gpuclock_verdict window_judge(struct clock_window *w, const struct gpuclock_sight *s,
+					  const struct sight_points *p)
+{
+	if ((p->has_start && window_below_by(w, &p->start) > GPUCLOCK_STEP_NS) ||
+	    (p->has_stop && window_below_by(w, &p->stop) > GPUCLOCK_STEP_NS))
 		return GPUCLOCK_FUTURE;
-	if (s->stop_ns && window_point(w, s->gpu_stop_ns, s->stop_ns, &p) &&
-	    window_below_by(w, &p) > GPUCLOCK_STEP_NS)
-		return GPUCLOCK_FUTURE;
-	if (s->launch_ns && window_point(w, sight_first_ns(s), s->launch_ns, &p) &&
-	    window_above_by(w, &p) > PAST_NS)
+	if (p->has_launch && window_above_by(w, &p->launch) > PAST_NS)
 		return GPUCLOCK_PAST;
-	if (s->start_ns && !window_point(w, s->gpu_start_ns, s->start_ns, &p))
+	if (s->start_ns && !p->has_start)
 		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
 		       GPUCLOCK_FUTURE : GPUCLOCK_PAST;
 	return GPUCLOCK_FITS;
@@ -254,26 +273,31 @@ static void gpuclock_move_on(struct gpuclock *c, const struct gpuclock_sight *s)
 	c->has_young = false;
 }
 
-static void gpuclock_learn_sight(struct gpuclock *c, const struct gpuclock_sight *s)
+/* `p` is the sight in the older window. */
+static void gpuclock_learn_sight(struct gpuclock *c, const struct gpuclock_sight *s,
+				 const struct sight_points *p)
 {
 	int64_t age = (int64_t)(s->start_ns - c->w[0].u0);
+	struct sight_points moved;
 
 	if (age > GPUCLOCK_WINDOW_NS) {
 		gpuclock_move_on(c, s);
 		age = (int64_t)(s->start_ns - c->w[0].u0);
+		moved = window_points(&c->w[0], s);
+		p = &moved;
 	}
 	if (!c->has_young && age > GPUCLOCK_WINDOW_NS / 2) {
 		window_begin(&c->w[1], s->gpu_start_ns, s->start_ns);
 		c->has_young = true;
 		c->windows++;
 	}
-	if (c->has_young && !window_add(&c->w[1], s))
+	if (c->has_young && !window_take(&c->w[1], s))
 		window_begin(&c->w[1], s->gpu_start_ns, s->start_ns);
-	if (window_add(&c->w[0], s))
+	if (window_add(&c->w[0], s, p))
 		return;
 	c->bends++;
 	gpuclock_move_on(c, s);
-	window_add(&c->w[0], s);
+	window_take(&c->w[0], s);
 }
 
 /*
@@ -307,21 +331,20 @@ bool gpuclock_is_sure(const struct gpuclock *c)
 	return c->w[0].sights >= SURE_SIGHTS;
 }
 
-static bool sight_is_late(struct clock_window *w, const struct gpuclock_sight *s)
+static bool sight_is_late(struct clock_window *w, const struct sight_points *p)
 {
-	struct hull_point p;
-
-	return window_point(w, s->gpu_start_ns, s->start_ns, &p) &&
-	       window_above_by(w, &p) > GPUCLOCK_STEP_NS;
+	return p->has_start && window_above_by(w, &p->start) > GPUCLOCK_STEP_NS;
 }
 
 /* It contradicts the clock as we know it.  True: too many do, the clock has stepped. */
 static bool gpuclock_try(struct gpuclock *c, const struct gpuclock_sight *s)
 {
-	if (!c->trials || window_judge(&c->trial, s) != GPUCLOCK_FITS ||
-	    !window_add(&c->trial, s)) {
+	const struct sight_points p = window_points(&c->trial, s);
+
+	if (!c->trials || window_judge(&c->trial, s, &p) != GPUCLOCK_FITS ||
+	    !window_add(&c->trial, s, &p)) {
 		window_begin(&c->trial, s->gpu_start_ns, s->start_ns);
-		window_add(&c->trial, s);
+		window_take(&c->trial, s);
 		c->trials = 0;
 	}
 	if (++c->trials < TRIAL_SIGHTS)
@@ -360,9 +383,9 @@ static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 
 /* Signs of a step count only if nothing comes between that speaks against it. */
 static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
-				 enum gpuclock_verdict verdict)
+				 const struct sight_points *p, enum gpuclock_verdict verdict)
 {
-	bool late = verdict != GPUCLOCK_FUTURE && sight_is_late(&c->w[0], s);
+	bool late = verdict != GPUCLOCK_FUTURE && sight_is_late(&c->w[0], p);
 	enum watched watched = sight_was_watched(s);
 
 	if (verdict == GPUCLOCK_FUTURE || (watched == WATCHED && (late || verdict)))
@@ -384,9 +407,10 @@ static bool gpuclock_is_beyond(const struct gpuclock *c, const struct gpuclock_s
 	return !c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2;
 }
 
-static void gpuclock_take(struct gpuclock *c, const struct gpuclock_sight *s)
+static void gpuclock_take(struct gpuclock *c, const struct gpuclock_sight *s,
+			  const struct sight_points *p)
 {
-	gpuclock_learn_sight(c, s);
+	gpuclock_learn_sight(c, s, p);
 	c->stamps++;
 	c->newest_gpu = s->gpu_stop_ns;
 }
@@ -395,29 +419,37 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
 				   bool trusted)
 {
 	enum gpuclock_verdict verdict;
+	struct sight_points p;
 
 	gpuclock_note(c, s);
 	if (!s->start_ns)
 		return GPUCLOCK_FITS;
 	if (gpuclock_is_beyond(c, s))
 		gpuclock_begin_anew(c, s);
-	verdict = window_judge(&c->w[0], s);
-	if (gpuclock_has_stepped(c, s, verdict))
+	p = window_points(&c->w[0], s);
+	verdict = window_judge(&c->w[0], s, &p);
+	if (gpuclock_has_stepped(c, s, &p, verdict)) {
 		verdict = GPUCLOCK_FITS;
+		p = window_points(&c->w[0], s);
+	}
 	if (verdict != GPUCLOCK_FITS || !trusted)
 		return verdict;
-	gpuclock_take(c, s);
+	gpuclock_take(c, s, &p);
 	return GPUCLOCK_FITS;
 }
 
 bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
 {
-	if (!s->start_ns || gpuclock_is_beyond(c, s) ||
-	    window_judge(&c->w[0], s) != GPUCLOCK_FITS || sight_is_late(&c->w[0], s))
+	struct sight_points p;
+
+	if (!s->start_ns || gpuclock_is_beyond(c, s))
+		return false;
+	p = window_points(&c->w[0], s);
+	if (window_judge(&c->w[0], s, &p) != GPUCLOCK_FITS || sight_is_late(&c->w[0], &p))
 		return false;
 	gpuclock_note(c, s);
 	c->trials = 0;
-	gpuclock_take(c, s);
+	gpuclock_take(c, s, &p);
 	return true;
 }
 
