@@ -183,14 +183,33 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 	return head;
 }
 
-void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
-		      bool *made)
+void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key)
 {
 	struct keyed_head *head = pool_is_taken(&t->pool, number) ? keyed_at(t, number) : NULL;
 
-	if (!head || !item_has_key(t, head, key))
+	return head && item_has_key(t, head, key) ? head : NULL;
+}
+
+void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
+		      bool *made)
+{
+	struct keyed_head *head = keyed_find_again(t, number, key);
+
+	if (!head)
 		return keyed_use(t, key, account, made);
 	*made = false;
 	keyed_touch(t, head);
 	return head;
+}
+
+void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n)
+{
+	uint32_t last = t->order.last, i = n;
+
+	while (i && numbers[i - 1] == last) {
+		last = ((const struct keyed_head *)keyed_at(t, last))->link.prev;
+		i--;
+	}
+	for (i = i ? 0 : n; i < n; i++)
+		keyed_touch(t, keyed_at(t, numbers[i]));
 }

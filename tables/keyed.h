@@ -84,7 +84,13 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made);
 /* The same, quickly if it still has the number that it had at the last use. */
 void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
 		      bool *made);
+
+/* The item of that number as it stands; NULL: it has another key, or is gone. */
+void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key);
 void keyed_touch(struct keyed *t, void *item);
+
+/* Touches n items in turn: cheap if they were the last that were used, in this order. */
+void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n);
 void keyed_drop(struct keyed *t, void *item);
 
 /* The item used after this one; NULL: the one not used for longest, and the end. */

@@ -167,6 +167,33 @@ static void random_other(void)
 	ck_abort_msg("found what is not there");
 }
 
+/* Some of the last ones in their order, or all but one of them, or an order of their own. */
+static void random_touches(void)
+{
+	uint32_t numbers[4], n = (uint32_t)(fx_random() % 5);
+	uint32_t apart = (uint32_t)(fx_random() % 3), from;
+
+	if (nmodel < n + apart)
+		return;
+	from = nmodel - n - apart;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = fx_random() % 8 ? from + i : (uint32_t)(fx_random() % nmodel);
+		struct key key = make_key(model[at].key);
+
+		numbers[i] = keyed_number(keyed_find(&t, &key));
+		ck_assert_ptr_eq(keyed_find_again(&t, numbers[i], &key), keyed_find(&t, &key));
+	}
+	keyed_touch_all(&t, numbers, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct item *item = keyed_at(&t, numbers[i]);
+		uint32_t at = 0;
+
+		while (model[at].value != item->value)
+			at++;
+		model_move_last(at);
+	}
+}
+
 static void compare(void)
 {
 	struct item *item = NULL;
@@ -191,8 +218,10 @@ static void run(enum keyed_when_full when_full, int nth)
 	for (uint64_t step = 1; step <= 3000; step++) {
 		if (fx_random() % 4)
 			random_use(step);
-		else
+		else if (fx_random() % 2)
 			random_other();
+		else
+			random_touches();
 		if (step % 16 == 0)
 			compare();
 	}

@@ -120,10 +120,13 @@ struct recent {
 	uint32_t finished;	/* operations */
 };
 
+struct member_key {
+	uint64_t process_id, comm_index;
+};
+
 struct straggler_member {
 	struct keyed_head head;
-	uint64_t key;
-	uint64_t process_id;
+	struct member_key key;
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
 	/* Part i is at i modulo their number. */
@@ -159,13 +162,6 @@ static inline struct straggler_track *track_at(const struct straggler *s, uint32
 static inline struct straggler_member *member_at(const struct straggler *s, uint32_t item)
 {
 	return keyed_at(&s->members, item);
-}
-
-static uint64_t member_key(const struct straggler *s, uint64_t process_id, uint32_t comm_index)
-{
-	const uint64_t words[] = { process_id, comm_index };
-
-	return index_hash(s->seed, words, sizeof(words));
 }
 
 /* ---- what is usual --------------------------------------------------------- */
@@ -394,14 +390,11 @@ static void member_add(struct straggler_member *m, uint64_t now_ns, const struct
 	recent_add(m->minute, ARRAY_LEN(m->minute), now_ns / STRAGGLER_HISTORY_NS, more);
 }
 
-/* Add to a member's sums what `ops` operations that came at `now_ns` cost it, or the others. */
-static void member_count(struct straggler_member *m, uint32_t ops, uint64_t wait_ns,
-			 uint64_t blame_ns, uint64_t now_ns)
+/* The others' waiting, for operations that came at `now_ns`. */
+static void member_blame(struct straggler_member *m, uint64_t blame_ns, uint64_t now_ns)
 {
-	m->sums.wait_ns += wait_ns;
 	m->sums.blame_ns += blame_ns;
-	member_add(m, now_ns, &(struct recent){ .ops = ops, .wait_ns = wait_ns,
-						.blame_ns = blame_ns });
+	member_add(m, now_ns, &(struct recent){ .blame_ns = blame_ns });
 }
 
 /* Cost that was handed on belongs to the ranks that were late where it began. */
@@ -418,7 +411,7 @@ static void root_move(struct straggler *s, const struct root *root, double blame
 		uint64_t ns = (uint64_t)(blame_ns * share);
 
 		late_series_open(&u->series)->tally[j->part[i].seat].moved_ns += ns;
-		member_count(member_at(s, u->seat[j->part[i].seat].member), 0, 0, ns, j->seen_ns);
+		member_blame(member_at(s, u->seat[j->part[i].seat].member), ns, j->seen_ns);
 	}
 	u->changed = true;
 }
@@ -464,7 +457,7 @@ static void joint_add_own(struct straggler *s, struct straggler_unit *u,
 			late_add_cause(&slot->tally[seat], own[i].late_ns, j->part[i].queued_ns);
 		m->sums.judged++;
 		m->sums.last += last;
-		member_count(m, 0, 0, own[i].blame_ns, j->seen_ns);
+		member_blame(m, own[i].blame_ns, j->seen_ns);
 	}
 }
 
@@ -502,33 +495,61 @@ static void join_unit(struct straggler_member *m, uint64_t unit_key)
 		*key = unit_key;
 }
 
-static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
-			const struct straggler_part *p)
+static bool seat_is_of(const struct seat *seat, uint64_t process_id, uint32_t comm_index)
 {
-	const uint64_t key = member_key(s, p->process_id, p->comm_index);
+	return seat->part.process_id == process_id && seat->part.comm_index == comm_index;
+}
+
+static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, uint32_t comm_index)
+{
+	for (uint32_t i = 0; i < u->nseats; i++)
+		if (seat_is_of(&u->seat[i], process_id, comm_index))
+			return i;
+	return LATE_NOBODY;
+}
+
+/* Its rank's seat, which most often is number `likely`; its track and member are not touched. */
+static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
+			const struct straggler_part *p, uint32_t likely)
+{
+	const struct member_key key = { p->process_id, p->comm_index };
 	struct straggler_track *track;
 	struct straggler_member *member;
 	struct seat *seat;
-	uint32_t i = 0;
+	uint32_t i = likely;
 	bool made;
 
-	while (i < u->nseats && (u->seat[i].part.process_id != p->process_id ||
-				 u->seat[i].part.comm_index != p->comm_index))
-		i++;
-	seat = i < u->nseats ? &u->seat[i] : array_add(u->seat, &u->nseats);
+	if (i >= u->nseats || !seat_is_of(&u->seat[i], p->process_id, p->comm_index))
+		i = find_seat(u, p->process_id, p->comm_index);
+	seat = i != LATE_NOBODY ? &u->seat[i] : array_add(u->seat, &u->nseats);
 	if (!seat)
 		return LATE_NOBODY;
 	u->series.n = u->nseats;
 	seat->part = *p;
-	track = keyed_use_again(&s->tracks, seat->track, &p->gpu, 0, &made);
-	member = keyed_use_again(&s->members, seat->member, &key, 0, &made);
+	track = keyed_find_again(&s->tracks, seat->track, &p->gpu) ?:
+		keyed_use(&s->tracks, &p->gpu, 0, &made);
+	member = keyed_find_again(&s->members, seat->member, &key) ?:
+		 keyed_use(&s->members, &key, 0, &made);
 	if (!track || !member)
 		return LATE_NOBODY;
-	member->process_id = p->process_id;
 	seat->track = keyed_number(track);
 	seat->member = keyed_number(member);
 	join_unit(member, u->key);
-	return i;
+	return (uint32_t)(seat - u->seat);
+}
+
+/* The ranks of an operation were here: their tracks and members were used in this order. */
+static void seats_touch(struct straggler *s, const struct straggler_unit *u,
+			const struct straggler_joint *j)
+{
+	uint32_t tracks[OP_RANKS], members[OP_RANKS];
+
+	for (uint32_t i = 0; i < j->n; i++) {
+		tracks[i] = j->part[i].track;
+		members[i] = u->seat[j->part[i].seat].member;
+	}
+	keyed_touch_all(&s->tracks, tracks, j->n);
+	keyed_touch_all(&s->members, members, j->n);
 }
 
 static uint32_t track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
@@ -563,8 +584,7 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 {
 	for (uint32_t i = 0; i < op->n; i++) {
 		const struct straggler_part *p = &op->part[i];
-		uint32_t seat = seat_of(s, u, p);
-		struct straggler_member *m;
+		uint32_t seat = seat_of(s, u, p, i);
 
 		if (seat == LATE_NOBODY)
 			return false;
@@ -573,10 +593,7 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 			.start = p->start, .queued_ns = p->queued_ns,
 			.place = track_follow(track_at(s, u->seat[seat].track), p->start, j->id),
 		};
-		m = member_at(s, u->seat[seat].member);
-		m->sums.ops++;
-		if (!m->first_ns)
-			m->first_ns = j->seen_ns;
+		member_at(s, u->seat[seat].member)->sums.ops++;
 	}
 	return true;
 }
@@ -595,8 +612,8 @@ static void add_waits(struct straggler *s, const struct straggler_unit *u,
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
 		p->late_ns = j->op.most_ns - p->inside_ns;
 		m->sums.remote_wait_ns += away_ns;
+		m->sums.wait_ns += p->wait_ns;
 		track_at(s, p->track)->wait_ns += p->wait_ns;
-		member_count(m, 1, p->wait_ns, 0, j->seen_ns);
 	}
 }
 
@@ -671,19 +688,18 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 		j->part[i].blame_ns = (uint64_t)shares[i];
 }
 
-void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
+/* It is whole, its ranks' waits are known, if all ranks that were seen of it are here. */
+static void joint_fill(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
+		       const struct straggler_op *op)
 {
-	struct straggler_joint *j = straggler_new_joint(s, now_ns);
-	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct bucket *b;
 
-	if (!u)
-		return;
 	j->comm = op->comm;
 	j->unit = keyed_number(u);
 	j->unit_key = u->key;
 	if (!add_parts(s, u, j, op))
 		return;
+	seats_touch(s, u, j);
 	if (op->n < u->nseats)
 		return;		/* whoever is missing may be the last */
 	b = straggler_bucket_of(s, op);
@@ -693,6 +709,46 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 	j->passed = unit_passed(u, op);
 	joint_judge(j, op, b);
 	add_waits(s, u, j, op);
+}
+
+/* NULL: no memory. */
+static struct straggler_member *member_of(struct straggler *s, uint64_t process_id,
+					  uint32_t comm_index)
+{
+	const struct member_key key = { process_id, comm_index };
+	bool made;
+
+	/* One that is never compared is not touched: it makes room before those that are. */
+	return keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, 0, &made);
+}
+
+/* Takes in an operation; `end` has what each rank's counts for, compared or not. */
+static void straggler_take(struct straggler *s, const struct straggler_op *op,
+			   const struct recent *end, uint64_t now_ns)
+{
+	struct straggler_joint *j = straggler_new_joint(s, now_ns);
+	struct straggler_unit *u = unit_take(s, op, now_ns);
+
+	if (u)
+		joint_fill(s, u, j, op);
+	for (uint32_t i = 0; i < op->n; i++) {
+		struct recent more = end[i];
+		struct straggler_member *m = i < j->n ?
+			member_at(s, u->seat[j->part[i].seat].member) :
+			member_of(s, op->part[i].process_id, op->part[i].comm_index);
+
+		more.ops = j->whole;
+		more.wait_ns = j->part[i].wait_ns;
+		if (m)
+			member_add(m, now_ns, &more);
+	}
+}
+
+void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
+{
+	static const struct recent end[OP_RANKS];
+
+	straggler_take(s, op, end, now_ns);
 }
 
 /* ---- sends and receives -------------------------------------------------------- */
@@ -705,11 +761,13 @@ static void stage_add(struct straggler *s, const struct straggler_op *op, uint64
 {
 	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct bucket *b = u ? straggler_bucket_of(s, op) : NULL;
-	uint32_t i = b ? seat_of(s, u, &op->part[0]) : LATE_NOBODY;
+	uint32_t i = b ? seat_of(s, u, &op->part[0], 0) : LATE_NOBODY;
 	uint64_t inside_ns = op->part[0].inside_ns, transfer;
 
 	if (i == LATE_NOBODY)
 		return;
+	keyed_touch(&s->tracks, track_at(s, u->seat[i].track));
+	keyed_touch(&s->members, member_at(s, u->seat[i].member));
 	b->added++;
 	rolling_add(&b->shortest, inside_ns);
 	transfer = transfer_ns(b);
@@ -902,15 +960,6 @@ void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *
 	}
 }
 
-static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, uint32_t comm_index)
-{
-	for (uint32_t i = 0; i < u->nseats; i++)
-		if (u->seat[i].part.process_id == process_id &&
-		    u->seat[i].part.comm_index == comm_index)
-			return i;
-	return LATE_NOBODY;
-}
-
 static void look_at_seat(const struct straggler *s, const struct straggler_unit *u, uint32_t seat,
 			 struct straggler_lately *out)
 {
@@ -934,7 +983,7 @@ static void look_at_seat(const struct straggler *s, const struct straggler_unit 
 static const struct straggler_member *member_find(const struct straggler *s, uint64_t process_id,
 						  uint32_t comm_index)
 {
-	const uint64_t key = member_key(s, process_id, comm_index);
+	const struct member_key key = { process_id, comm_index };
 
 	return keyed_find(&s->members, &key);
 }
@@ -979,6 +1028,14 @@ static bool comm_is_sibling(const struct comm *a, const struct comm *b)
 	       !strcmp(a->name, b->name);
 }
 
+/* The only rank of which it is known that it has that GPU. */
+static uint64_t rank_gpu(const struct straggler *s, const struct op *op)
+{
+	const uint64_t words[] = { op->process_id, op->comm_index };
+
+	return index_hash(s->seed, words, sizeof(words));
+}
+
 uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		       struct process *const *list, size_t count)
 {
@@ -986,12 +1043,12 @@ uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
 
 	if (!comm)
-		return member_key(s, op->process_id, op->comm_index);
+		return rank_gpu(s, op);
 	if (comm->has_gpu)
 		return index_hash(s->seed, comm->gpu_uuid, sizeof(comm->gpu_uuid));
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		if (comm_is_sibling(comm, &p->comms[i]))
-			return member_key(s, op->process_id, op->comm_index);
+			return rank_gpu(s, op);
 	return op->process_id;
 }
 
@@ -1051,28 +1108,27 @@ static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t
 	return heads || !op_is_fused(ops[0]);
 }
 
-/*
- * Operations that are not timed are not compared, and count beside those that are.  A member that
- * is never compared is not touched: it makes room before those that are.
- */
-static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
+/* Operations that are not timed are not compared, and count beside those that are. */
+static struct recent op_end(const struct op *op)
 {
-	const uint64_t key = member_key(s, op->process_id, op->comm_index);
-	bool made, may_be_timed = op_may_be_timed(op);
-	struct straggler_member *m;
+	bool may_be_timed = op_may_be_timed(op);
 
 	if (op->parts)
-		return;
-	m = keyed_find(&s->members, &key);
-	if (!m)
-		m = keyed_use(&s->members, &key, 0, &made);
-	if (!m)
-		return;
-	m->process_id = op->process_id;
-	member_add(m, now_ns, &(struct recent){
+		return (struct recent){ 0 };
+	return (struct recent){
 		.ended = may_be_timed, .finished = 1,
 		.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
-	});
+	};
+}
+
+static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
+{
+	const struct recent end = op_end(op);
+	struct straggler_member *m = op->parts ? NULL :
+				     member_of(s, op->process_id, op->comm_index);
+
+	if (m)
+		member_add(m, now_ns, &end);
 }
 
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
@@ -1083,11 +1139,13 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		ops[0]->uid,
 	};
 	bool stage = n == 1 && op_is_stage(ops[0]);
+	bool compared = !stage && ops_count(s, ops, n);
 	struct straggler_op op;		/* places of parts beyond n are not in use */
+	struct recent end[OP_RANKS];
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n && !compared; i++)
 		member_note_end(s, ops[i], now_ns);
-	if (!stage && !ops_count(s, ops, n))
+	if (!stage && !compared)
 		return;
 	op.comm = index_hash(s->seed, words, sizeof(words));
 	op.func = stage ? LATE_STAGES : ops[0]->func;
@@ -1096,7 +1154,8 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	op.nranks = ops[0]->nranks;
 	op.n = n;
 	op.kind = op_kind(s, ops[0]);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		end[i] = op_end(ops[i]);
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
@@ -1105,10 +1164,11 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 			.queued_ns = op_queued_ns(ops[i]),
 		};
+	}
 	if (stage)
 		stage_add(s, &op, now_ns);
 	else
-		straggler_add(s, &op, now_ns);
+		straggler_take(s, &op, end, now_ns);
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -1137,9 +1197,9 @@ static bool unit_has_process(const struct straggler_unit *u, uint64_t process_id
 	return false;
 }
 
-static void forget_key(struct keyed *t, uint64_t key)
+static void forget_key(struct keyed *t, const void *key)
 {
-	void *item = keyed_find(t, &key);
+	void *item = keyed_find(t, key);
 
 	if (item)
 		keyed_drop(t, item);
@@ -1150,8 +1210,8 @@ static void forget_unit(struct straggler *s, struct straggler_unit *u)
 	for (uint32_t i = 0; i < u->nseats; i++) {
 		const struct straggler_part *p = &u->seat[i].part;
 
-		forget_key(&s->tracks, p->gpu);
-		forget_key(&s->members, member_key(s, p->process_id, p->comm_index));
+		forget_key(&s->tracks, &p->gpu);
+		forget_key(&s->members, &(struct member_key){ p->process_id, p->comm_index });
 	}
 	keyed_drop(&s->units, u);
 }
@@ -1169,7 +1229,7 @@ void straggler_forget(struct straggler *s, uint64_t process_id)
 	}
 	for (m = keyed_next(&s->members, NULL); m; m = behind) {
 		behind = keyed_next(&s->members, m);
-		if (m->process_id == process_id)
+		if (m->key.process_id == process_id)
 			keyed_drop(&s->members, m);
 	}
 }
