@@ -12,9 +12,22 @@ int stat_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+#define FEW	16	/* are sorted faster than by qsort() */
+
 void stat_sort(double *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), stat_compare);
+	if (n > FEW) {
+		qsort(values, n, sizeof(*values), stat_compare);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		double value = values[i];
+		size_t at = i;
+
+		for (; at && values[at - 1] > value; at--)
+			values[at] = values[at - 1];
+		values[at] = value;
+	}
 }
 
 double stat_median(double *values, size_t n)

@@ -29,6 +29,7 @@ struct ranks_member {
 	int32_t rank;
 	bool finalized;
 	uint64_t init_ns;
+	uint32_t next;		/* number of the joint behind that of its last one, most often */
 };
 
 struct cohort {
@@ -282,41 +283,51 @@ static struct ranks_joint *joint_new(struct ranks *ranks, struct cohort *cohort,
 	return joint;
 }
 
+/* The joint of that key: ranks come to one after another in the same order. */
+static struct ranks_joint *joint_of(struct ranks *ranks, const struct ranks_member *member,
+				    const uint64_t *key)
+{
+	return keyed_find_again(&ranks->joints, member->next, key) ?:
+	       keyed_find(&ranks->joints, key);
+}
+
 /* True: it is held.  What has no time is not, but need not be waited for. */
 static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
-			  uint32_t member, uint64_t now_ns)
+			  struct ranks_member *member, bool timed, uint64_t now_ns)
 {
 	const uint64_t words[] = {
 		cohort->key, ops_word(&ranks->words, op->func)->facts->joint, op->seq,
 	};
 	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
+	uint32_t bit = UINT32_C(1) << (member - cohort->member);
 	struct ranks_joint *joint;
 
 	ranks_make_room(ranks, now_ns);
-	joint = keyed_find(&ranks->joints, &key);
-	if (!joint && ranks_is_timed(op))
+	joint = joint_of(ranks, member, &key);
+	if (!joint && timed)
 		joint = joint_new(ranks, cohort, key, now_ns);
-	if (!joint || joint->cohort != cohort || joint->here & UINT32_C(1) << member)
+	if (!joint || joint->cohort != cohort || joint->here & bit)
 		return false;		/* an id was used again: nothing fits */
-	joint->here |= UINT32_C(1) << member;
-	if (ranks_is_timed(op)) {
+	joint->here |= bit;
+	member->next = joint->head.link.next;
+	if (timed) {
 		uint32_t *place = array_must_add(joint->item, &joint->n);
 
-		*place = pool_take(&ranks->ops);
+		*place = pool_take_unset(&ranks->ops);
 		*ranks_op_at(ranks, *place) = *op;
 	}
 	if (joint_is_whole(joint))
 		joint_release(ranks, joint, now_ns);
-	return ranks_is_timed(op);
+	return timed;
 }
 
-static bool op_is_joint(struct ranks *ranks, const struct op *op)
+static bool op_is_joint(struct ranks *ranks, const struct op *op, bool timed)
 {
 	const struct op_facts *facts;
 
 	if (op->seq == UNKNOWN_U64 || !op->has_comm_id || op->comm_index == NCI_COMM_NONE)
 		return false;
-	if (!ranks_is_timed(op) && !keyed_count(&ranks->joints))
+	if (!timed && !keyed_count(&ranks->joints))
 		return false;
 	facts = ops_word(&ranks->words, op->func)->facts;
 	return facts && facts->joint;
@@ -324,12 +335,13 @@ static bool op_is_joint(struct ranks *ranks, const struct op *op)
 
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
-	struct cohort *cohort = op_is_joint(ranks, op) ? cohort_of(ranks, op, now_ns) : NULL;
+	bool timed = ranks_is_timed(op);
+	struct cohort *cohort = op_is_joint(ranks, op, timed) ? cohort_of(ranks, op, now_ns) : NULL;
 	uint32_t member = cohort ? cohort_member(cohort, op) : POOL_NONE;
 
 	ranks->stats.ambiguous += cohort && cohort->ambiguous;
 	if (member == POOL_NONE || cohort->n < 2 ||
-	    !joint_take_in(ranks, op, cohort, member, now_ns))
+	    !joint_take_in(ranks, op, cohort, &cohort->member[member], timed, now_ns))
 		ranks->hooks.op(op, now_ns, ranks->hooks.arg);
 }
 

@@ -60,9 +60,9 @@ bool ranks_are_alike(struct op *const *ops, uint32_t n)
 	return n > 1;
 }
 
-static void fill_waitfree(struct op *op, uint64_t least_ns)
+static void fill_waitfree(const struct op_facts *facts, struct op *op, uint64_t least_ns)
 {
-	double bus = ops_bus_bytes(op);
+	double bus = ops_bus_bytes_by(facts, op);
 
 	op->waitfree_ns = least_ns;
 	if (!op_is_fused(op) && bus > 0 && least_ns)
@@ -151,7 +151,9 @@ const char *ranks_arrival_text(enum arrival_source source)
 
 void ranks_compare(struct op *const *ops, uint32_t n)
 {
+	struct ops_words words = { 0 };
 	struct op *order[OP_RANKS];
+	int32_t arrival[OP_RANKS];
 	enum arrival_source source = ARRIVAL_DURATION;
 	uint64_t least_ns;
 
@@ -164,12 +166,13 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		source = ARRIVAL_GPU_CLOCK;
 	else
 		ops_sort(order, n, ops_by_arrival);
+	for (uint32_t i = 0; i < n; i++)
+		arrival[i] = order[i]->rank;
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
-		for (uint32_t k = 0; k < n; k++)
-			ops[i]->arrival[k] = order[k]->rank;
-		fill_waitfree(ops[i], least_ns);
+		memcpy(ops[i]->arrival, arrival, n * sizeof(*arrival));
+		fill_waitfree(ops_word(&words, ops[i]->func)->facts, ops[i], least_ns);
 	}
 }

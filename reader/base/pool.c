@@ -68,13 +68,12 @@ void pool_deinit(struct pool *pool)
 	*pool = (struct pool){ .free = POOL_NONE };
 }
 
-uint32_t pool_take(struct pool *pool)
+uint32_t pool_take_unset(struct pool *pool)
 {
 	uint32_t item = pool->free;
 
 	if (item != POOL_NONE) {
 		pool->free = pool_head_of(pool, item)->next;
-		memset(pool_head_of(pool, item) + 1, 0, pool->item_bytes);
 	} else if (pool->fresh < pool->capacity) {
 		item = pool->fresh++;
 	} else {
@@ -82,6 +81,15 @@ uint32_t pool_take(struct pool *pool)
 	}
 	pool_head_of(pool, item)->taken = true;
 	pool->used++;
+	return item;
+}
+
+uint32_t pool_take(struct pool *pool)
+{
+	uint32_t fresh = pool->fresh, item = pool_take_unset(pool);
+
+	if (item < fresh)
+		memset(pool_head_of(pool, item) + 1, 0, pool->item_bytes);
 	return item;
 }
 

@@ -57,6 +57,7 @@ size_t pool_bytes(const struct pool *pool);
 
 /* An item's number, its bytes zeroed; POOL_NONE when all are taken. */
 uint32_t pool_take(struct pool *pool);
+uint32_t pool_take_unset(struct pool *pool);	/* the same, its bytes as they are */
 void pool_put(struct pool *pool, uint32_t item);
 
 /* Give all pages back, if no item is taken.  Returns what was in use at most. */

@@ -41,7 +41,8 @@ void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64
 	struct open_op *o = recon_op(r, item);
 
 	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
-	join_group_part(rc, r, o, now_ns);
+	if (o->group_key)
+		join_group_part(rc, r, o, now_ns);
 	recon_drop_op(r, item);
 }
 
@@ -138,17 +139,25 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 		join_close_plan(rc, r, r->plan_list.first, now_ns);
 }
 
-uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
-		       uint64_t now_ns)
+/* It is on no list yet. */
+static uint32_t op_make(struct reconstruct *rc, struct recon *r, uint64_t token, uint64_t now_ns)
 {
 	uint32_t item;
 
 	make_room_for_op(rc, r, now_ns);
 	item = recon_take_op(r, token);
-	if (item == POOL_NONE)
-		return item;
-	join_init_op(r, &recon_op(r, item)->op, token, now_ns);
-	pool_list_append(&r->ops, &r->headless, item);
+	if (item != POOL_NONE)
+		join_init_op(r, &recon_op(r, item)->op, token, now_ns);
+	return item;
+}
+
+uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+		       uint64_t now_ns)
+{
+	uint32_t item = op_make(rc, r, token, now_ns);
+
+	if (item != POOL_NONE)
+		pool_list_append(&r->ops, &r->headless, item);
 	return item;
 }
 
@@ -170,20 +179,23 @@ name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index)
 	return rcomm ? rcomm->name : NULL;
 }
 
-void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index)
+struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op,
+				  uint16_t index)
 {
 	const struct comm *comm = process_comm(r->process, index);
+	struct recon_comm *rcomm = comm ? named_comm(rc, r, index) : NULL;
 
 	if (!comm)
-		return;
+		return NULL;
 	op->comm_index = index;
-	op->comm_name = join_comm_name(rc, r, index);
+	op->comm_name = rcomm ? rcomm->name : NULL;
 	op->rank = comm->rank;
 	op->has_comm_id = comm->has_id;
 	if (comm->has_id) {
 		op->comm_id = comm->id;
 		op->nranks = comm->nranks;
 	}
+	return rcomm;
 }
 
 /* API v1 to v3: the communicator says nothing of itself, each event a little, which is kept. */
@@ -220,7 +232,7 @@ static void op_fill_size(struct recon *r, struct op *op, uint64_t count, uint16_
 
 /* ---- heads --------------------------------------------------------------- */
 
-/* The item that this head belongs to; POOL_NONE: that token had its head already. */
+/* The item that this head belongs to, on no list; POOL_NONE: that token had its head already. */
 static uint32_t op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
 			      uint64_t now_ns)
 {
@@ -228,9 +240,10 @@ static uint32_t op_place_head(struct reconstruct *rc, struct recon *r, uint64_t 
 	enum recon_kind kind = recon_find(r, token, &item);
 
 	if (kind == RECON_NONE)
-		return join_new_op(rc, r, token, now_ns);
+		return op_make(rc, r, token, now_ns);
 	if (kind != RECON_OP || recon_op(r, item)->has_head)
 		return POOL_NONE;
+	pool_list_remove(&r->ops, &r->headless, item);
 	return item;
 }
 
@@ -265,9 +278,8 @@ static void op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
 			 const struct event *ev, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
-	struct recon_comm *rcomm = named_comm(rc, r, ev->rec->comm);
+	struct recon_comm *rcomm = join_fill_comm(rc, r, &o->op, ev->rec->comm);
 
-	join_fill_comm(rc, r, &o->op, ev->rec->comm);
 	o->api_token = ev->rec->parent;
 	o->head_ns = now_ns;
 	o->op.start_ticks = ev->rec->start;
@@ -323,7 +335,6 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 {
 	struct open_op *o = recon_op(r, item);
 
-	pool_list_remove(&r->ops, &r->headless, item);
 	o->has_head = true;
 	o->touched_ns = now_ns;
 	pool_list_append(&r->ops, &r->open, item);

@@ -61,7 +61,10 @@ join_fn join_on_net_plugin;
 
 /* Fill in the process that it is of; nothing else is known.  `op` is zeroed. */
 void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns);
-void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index);
+
+/* Fill in its communicator, whose state it returns: NULL: there is none. */
+struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op,
+				  uint16_t index);
 
 /* NULL: it has none, or is not in the table. */
 name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index);
@@ -185,7 +188,7 @@ void join_group_claim(struct recon *r, struct open_op *o, const struct api_call 
 void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		     uint64_t now_ns);
 
-/* A member has finished; the last one tells what they all amount to. */
+/* One that has a group has finished; the last one tells what they all amount to. */
 void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_op *o,
 		     uint64_t now_ns);
 

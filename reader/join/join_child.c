@@ -18,13 +18,24 @@ static void child_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 	pool_list_append(&r->ops, list, item);
 }
 
+/* Many children of one operation come one after another. */
+static bool op_is_of(const struct recon *r, uint32_t item, uint64_t token)
+{
+	return pool_is_taken(&r->ops, item) && recon_op(r, item)->op.token == token &&
+	       !recon_op(r, item)->held;
+}
+
 /* The operation of that token, headless if need be; POOL_NONE: there is none to have. */
 static uint32_t child_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
 			     uint64_t now_ns)
 {
 	uint32_t item = POOL_NONE;
-	enum recon_kind kind = token ? recon_find(r, token, &item) : RECON_API;
+	enum recon_kind kind;
 
+	if (token && op_is_of(r, r->newest_parent, token))
+		return r->newest_parent;
+	kind = token ? recon_find(r, token, &item) : RECON_API;
+	r->newest_parent = item;
 	if (kind == RECON_NONE)
 		item = join_new_op(rc, r, token, now_ns);
 	else if (kind == RECON_FINISHED || (kind == RECON_OP && recon_op(r, item)->held))

@@ -299,7 +299,7 @@ static void group_close(struct reconstruct *rc, struct recon *r, uint32_t item,
 void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_op *o,
 		     uint64_t now_ns)
 {
-	uint32_t item = o->group_key ? index_find(&r->group_index, o->group_key) : POOL_NONE;
+	uint32_t item = index_find(&r->group_index, o->group_key);
 	struct p2p_group *g;
 
 	if (item == POOL_NONE)

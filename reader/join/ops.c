@@ -107,7 +107,7 @@ uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_by
 	return bytes;
 }
 
-static double bus_bytes_by(const struct op_facts *facts, const struct op *op)
+double ops_bus_bytes_by(const struct op_facts *facts, const struct op *op)
 {
 	double factor = facts ? facts->busbw(op->nranks) : -1;
 
@@ -118,7 +118,7 @@ static double bus_bytes_by(const struct op_facts *facts, const struct op *op)
 
 double ops_bus_bytes(const struct op *op)
 {
-	return bus_bytes_by(ops_facts(op->func), op);
+	return ops_bus_bytes_by(ops_facts(op->func), op);
 }
 
 bool ops_is_send(name_t func)
@@ -128,7 +128,7 @@ bool ops_is_send(name_t func)
 
 void ops_bandwidth_by(const struct op_facts *facts, struct op *op)
 {
-	double bus = bus_bytes_by(facts, op);
+	double bus = ops_bus_bytes_by(facts, op);
 
 	op->algbw_gbs = -1;
 	op->busbw_gbs = -1;

@@ -73,6 +73,7 @@ uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_by
 
 /* nccl-tests' bus bandwidth times the duration; < 0: not known. */
 double ops_bus_bytes(const struct op *op);
+double ops_bus_bytes_by(const struct op_facts *facts, const struct op *op);	/* of op->func */
 
 bool ops_is_send(name_t func);
 

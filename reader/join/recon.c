@@ -140,12 +140,15 @@ bool recon_has_room(const struct recon *r, const struct pool *pool)
 		memory_has(r->room->memory, r->process->account, pool->stride));
 }
 
+static bool recon_may_take(struct recon *r, const struct pool *pool)
+{
+	return pool->free != POOL_NONE ||
+	       (pool->fresh < pool->capacity && recon_charge(r, pool->stride));
+}
+
 uint32_t recon_take(struct recon *r, struct pool *pool)
 {
-	if (pool->free == POOL_NONE &&
-	    (pool->fresh == pool->capacity || !recon_charge(r, pool->stride)))
-		return POOL_NONE;
-	return pool_take(pool);
+	return recon_may_take(r, pool) ? pool_take(pool) : POOL_NONE;
 }
 
 void recon_trim(struct recon *r)
@@ -235,7 +238,7 @@ uint32_t recon_take_plan(struct recon *r, uint64_t token)
 
 void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span)
 {
-	uint32_t item = recon_take(r, &r->spans);
+	uint32_t item = recon_may_take(r, &r->spans) ? pool_take_unset(&r->spans) : POOL_NONE;
 
 	if (item == POOL_NONE) {
 		o->unsure = true;

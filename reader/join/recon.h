@@ -181,6 +181,7 @@ struct recon {
 	struct step_sums newest_sums;	/* not in the index: its ProxyOp most often comes next;
 					   token 0: none */
 	struct api_call newest_call;	/* not in the index, nor of `calls`; token 0: none */
+	uint32_t newest_parent;		/* the item of the operation that a child came to last */
 	uint64_t launch;		/* Group token of the newest, while it is no plan; 0: none */
 	uint32_t launch_item;		/* the only operation of it */
 	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
