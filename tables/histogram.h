@@ -31,8 +31,21 @@ struct histogram {
 	uint64_t count[HISTOGRAM_BUCKETS];
 };
 
-/* The bucket that a value falls into: 0 to HISTOGRAM_BUCKETS - 1. */
-uint32_t histogram_bucket(uint64_t value);
+/*
+ * The bucket that a value falls into, 0 to HISTOGRAM_BUCKETS - 1: the octave above the leading
+ * bit's place, and the bits that follow that bit.
+ */
+static inline uint32_t histogram_bucket(uint64_t value)
+{
+	uint32_t exponent, bucket;
+
+	if (value < UINT64_C(1) << HISTOGRAM_FIRST)
+		return 0;
+	exponent = 63 - (uint32_t)__builtin_clzll(value);
+	bucket = (exponent - HISTOGRAM_FIRST) * HISTOGRAM_SUB +
+		 (value >> (exponent - HISTOGRAM_SUB_BITS)) % HISTOGRAM_SUB;
+	return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
+}
 
 /* Bounds of a bucket: [lower, upper). */
 uint64_t histogram_lower(uint32_t bucket);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#define FEW_WORDS	4
 #define PROBES	8	/* items whose keys may meet in one hash; more are refused */
 
 static uint64_t *head_key(const struct keyed_head *head)
@@ -14,12 +15,15 @@ static uint64_t *head_key(const struct keyed_head *head)
 	return (uint64_t *)(head + 1);
 }
 
-/* Keys are a few words, and most differ in the first ones: a call would cost more. */
+/* Most keys differ in the first word, and of a few a call would cost more. */
 static bool item_has_key(const struct keyed *t, const struct keyed_head *head, const uint64_t *key)
 {
 	const uint64_t *own = head_key(head);
+	size_t words = t->config.key_bytes / sizeof(*key);
 
-	for (size_t i = 0; i < t->config.key_bytes / sizeof(*key); i++)
+	if (words > FEW_WORDS)
+		return own[0] == key[0] && !memcmp(own, key, t->config.key_bytes);
+	for (size_t i = 0; i < words; i++)
 		if (own[i] != key[i])
 			return false;
 	return true;

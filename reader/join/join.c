@@ -253,12 +253,13 @@ static bool asked_for(const struct recon *r, uint32_t event)
 }
 
 /* Kernels that are told of may be others' once a communicator has drifted. */
-static void look_at_kernels(struct recon *r, struct op *op, const struct nci_record *head)
+static void look_at_kernels(struct recon *r, struct recon_comm *rcomm, struct op *op,
+			    const struct nci_record *head)
 {
 	bool watched = op->kernel_stopped || head->form & NCI_FORM_WATCHED;
 
-	join_note_uncounted(r, op, watched, 0);
-	op->expects_kernel = watched && !join_has_drifted(r, op->comm_index, op->start_ticks);
+	join_note_uncounted(r, rcomm, op, watched, 0);
+	op->expects_kernel = watched && !join_has_drifted(r, rcomm, op);
 	if (op->expects_kernel)
 		return;
 	op->kernel_started = op->kernel_stopped = 0;
@@ -274,8 +275,8 @@ static bool expects_proxy(const struct recon *r, const struct comm *comm,
 	return !comm || !comm->has_id || comm->nnodes != 1 || (rcomm && rcomm->proxy_seen);
 }
 
-static void op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
-			 const struct event *ev, uint64_t now_ns)
+static struct recon_comm *op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
+				       const struct event *ev, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
 	struct recon_comm *rcomm = join_fill_comm(rc, r, &o->op, ev->rec->comm);
@@ -284,15 +285,15 @@ static void op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
 	o->head_ns = now_ns;
 	o->op.start_ticks = ev->rec->start;
 	o->op.stop_ticks = ev->rec->stop;
-	look_at_kernels(r, &o->op, ev->rec);
+	look_at_kernels(r, rcomm, &o->op, ev->rec);
 	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, rcomm);
 	if (rcomm)
 		rcomm->progress.in_flight++;
+	return rcomm;
 }
 
-static void note_posted(struct recon *r, const struct op *op)
+static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct op *op)
 {
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 	struct comm_progress *progress;
 	uint64_t posted_ns = timeline_mono(&r->process->clock, op->start_ticks);
 	uint32_t i = 0;
@@ -323,23 +324,23 @@ static void note_posted(struct recon *r, const struct op *op)
 	}
 	newer = (int64_t)(op->seq - progress->last_seq[i].seq);
 	if (newer < 0)
-		join_note_uncounted(r, op, true, -1);
+		join_note_uncounted(r, rcomm, op, true, -1);
 	else if (newer > 1)
-		join_note_uncounted(r, op, true, newer - 1);
+		join_note_uncounted(r, rcomm, op, true, newer - 1);
 	if (newer > 0)
 		progress->last_seq[i].seq = op->seq;
 }
 
-static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t item,
-			   uint64_t now_ns)
+static void head_is_filled(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
+			   uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
 
 	o->has_head = true;
 	o->touched_ns = now_ns;
 	pool_list_append(&r->ops, &r->open, item);
-	note_posted(r, &o->op);
-	join_post(rc, r, &o->op);
+	note_posted(r, rcomm, &o->op);
+	join_post(rc, r, rcomm, &o->op);
 	join_plan_head(rc, r, item, now_ns);
 	join_look_for_api(r, item);
 	join_group_head(rc, r, o, now_ns);
@@ -353,12 +354,13 @@ static void on_head(struct reconstruct *rc, struct recon *r, const struct event 
 		    uint64_t now_ns, fill_fn *fill)
 {
 	uint32_t item = op_place_head(rc, r, ev->rec->token, now_ns);
+	struct recon_comm *rcomm;
 
 	if (item == POOL_NONE)
 		return;
-	op_fill_head(rc, r, item, ev, now_ns);
+	rcomm = op_fill_head(rc, r, item, ev, now_ns);
 	fill(r, ev, &recon_op(r, item)->op);
-	head_is_filled(rc, r, item, now_ns);
+	head_is_filled(rc, r, rcomm, item, now_ns);
 }
 
 static void op_fill_coll(struct recon *r, const struct event *ev, struct op *op)

@@ -119,13 +119,22 @@ bool join_finish_stamps(struct reconstruct *rc, struct recon *r, struct open_op 
 void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o);
 
 /* A head was read: its place among what its communicator posted. */
-void join_post(struct reconstruct *rc, struct recon *r, struct op *op);
+void join_post(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm, struct op *op);
 
 /*
  * Whether NCCL's own count of that communicator's works was wrong when the operation was
  * posted: it looks for its kernels' stamps in other works' places, perhaps for ever.
  */
-bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks);
+static inline bool join_has_drifted(const struct recon *r, const struct recon_comm *rcomm,
+				    const struct op *op)
+{
+	const struct comm *comm = process_comm(r->process, (uint16_t)op->comm_index);
+	uint64_t start = op->start_ticks;
+
+	return (comm && comm->drift_ticks && start >= comm->drift_ticks) ||
+	       (rcomm && rcomm->uncounted && start >= rcomm->uncounted) ||
+	       (rcomm && rcomm->missing && start >= rcomm->gap);
+}
 
 /*
  * NCCL counts what is watched only, from 2.31 on; the GPU counts all.  An operation that
@@ -133,7 +142,8 @@ bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks
  * negative number: that many have come after all), are the end of its communicator's GPU
  * times.
  */
-void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing);
+void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct op *op,
+			 bool watched, int64_t missing);
 
 /* The GPU of that communicator, or NULL. */
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm);

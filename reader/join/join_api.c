@@ -200,16 +200,21 @@ static uint64_t call_tag(uint64_t tag, const struct nci_record *rec)
 }
 
 /* Threads' records are read one thread after another: calls are put into their order here. */
-static void call_add(struct comm_progress *progress, const struct called *call)
+static void call_add(struct recon_comm *rcomm, const struct called *call)
 {
-	int at = RECONSTRUCT_CALLS - 1;
+	struct called *ring = rcomm->progress.call;
+	uint32_t oldest = rcomm->next_call, at = oldest;
 
-	while (at >= 0 && progress->call[at].start_ns > call->start_ns)
-		at--;
-	if (at < 0)
+	if (ring[oldest].start_ns > call->start_ns)
 		return;		/* older than all that are kept */
-	memmove(progress->call, progress->call + 1, (size_t)at * sizeof(*call));
-	progress->call[at] = *call;
+	for (uint32_t before;; at = before) {
+		before = (at - 1) % RECONSTRUCT_CALLS;
+		if (before == oldest || ring[before].start_ns <= call->start_ns)
+			break;
+		ring[at] = ring[before];
+	}
+	ring[at] = *call;
+	rcomm->next_call = (oldest + 1) % RECONSTRUCT_CALLS;
 }
 
 /* Its ranks make the same calls in the same order: that is how one that hangs is told. */
@@ -231,7 +236,7 @@ static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 			       timeline_mono(&r->process->clock, comm->init_ticks) >
 			       r->process->first_seen_ns);
 	progress->calls++;
-	call_add(progress, &(struct called){
+	call_add(rcomm, &(struct called){
 		.start_ns = posted_ns, .func = func->name,
 		.datatype = process_name(r->process, c->datatype), .count = c->count,
 		.root = ops_root(func->facts, c->root),

@@ -82,7 +82,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 		return;
 	child_touch(r, item, now_ns);
 	op = &recon_op(r, item)->op;
-	if (join_has_drifted(r, op->comm_index, op->start_ticks)) {
+	if (join_has_drifted(r, recon_seen_comm(r, op->comm_index), op)) {
 		join_read_stamps(r, recon_op(r, item), c);	/* stamps to be refused */
 		return;
 	}

@@ -53,10 +53,8 @@ static void note_loss(const struct recon *r, struct recon_comm *rcomm)
 	rcomm->lost = lost;
 }
 
-void join_post(struct reconstruct *rc, struct recon *r, struct op *op)
+void join_post(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm, struct op *op)
 {
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
-
 	if (!rcomm || !op->expects_kernel)
 		return;
 	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32)
@@ -78,6 +76,7 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 		.group = o->op.group,
 		.nth = o->op.nth,
 	};
+	struct recon_span *span;
 
 	if (!c->gpu_start && !c->gpu_stop &&
 	    (r->process->api_version < FIRST_API_WITH_STAMPS || r->process->is_rccl))
@@ -87,12 +86,19 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 		return;
 	}
 	stamps_read(&rcomm->stamps, &told);
-	recon_add_span(r, o, &(struct recon_span){
-		.channel = c->channel, .fault = (uint8_t)told.fault, .queue = told.queue,
-		.start = c->gpu_start, .stop = c->gpu_stop,
-		.start_ticks = c->start, .stop_ticks = c->stop,
-		.after = told.after, .after_nth = told.after_nth, .place = told.place,
-	});
+	span = recon_add_span(r, o);
+	if (!span)
+		return;
+	span->channel = c->channel;
+	span->fault = (uint8_t)told.fault;
+	span->queue = told.queue;
+	span->start = c->gpu_start;
+	span->stop = c->gpu_stop;
+	span->start_ticks = c->start;
+	span->stop_ticks = c->stop;
+	span->after = told.after;
+	span->after_nth = told.after_nth;
+	span->place = told.place;
 }
 
 static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op,
@@ -209,19 +215,9 @@ bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 	return spans_settle(r, rcomm, o, &sum, all_read);
 }
 
-bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks)
+void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct op *op,
+			 bool watched, int64_t missing)
 {
-	const struct comm *of = process_comm(r->process, (uint16_t)comm);
-	const struct recon_comm *rcomm = recon_seen_comm(r, comm);
-
-	return (of && of->drift_ticks && start_ticks >= of->drift_ticks) ||
-	       (rcomm && rcomm->uncounted && start_ticks >= rcomm->uncounted) ||
-	       (rcomm && rcomm->missing && start_ticks >= rcomm->gap);
-}
-
-void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing)
-{
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 	const struct process *p = r->process;
 
 	if (!rcomm || !process_counts_less(p))
@@ -252,7 +248,7 @@ static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct r
 static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
 			struct open_op *o, struct spans *sum)
 {
-	if (join_has_drifted(r, o->op.comm_index, o->op.start_ticks)) {
+	if (join_has_drifted(r, rcomm, &o->op)) {
 		for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next)
 			count_refused(rc, r, &o->op, STAMP_DRIFTED);
 		return;

@@ -236,17 +236,20 @@ uint32_t recon_take_plan(struct recon *r, uint64_t token)
 	return item;
 }
 
-void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span)
+struct recon_span *recon_add_span(struct recon *r, struct open_op *o)
 {
-	uint32_t item = recon_may_take(r, &r->spans) ? pool_take_unset(&r->spans) : POOL_NONE;
+	struct recon_span *span;
+	uint32_t item;
 
-	if (item == POOL_NONE) {
+	if (!recon_may_take(r, &r->spans)) {
 		o->unsure = true;
-		return;
+		return NULL;
 	}
-	*recon_span(r, item) = *span;
-	recon_span(r, item)->next = o->spans;
+	item = pool_take_unset(&r->spans);
+	span = recon_span(r, item);
+	span->next = o->spans;
 	o->spans = item + 1;
+	return span;
 }
 
 static void recon_drop_spans(struct recon *r, struct open_op *o)

@@ -128,7 +128,8 @@ struct step_sums {
 /* One local rank.  Made when its communicator is first used. */
 struct recon_comm {
 	name_t name;
-	struct comm_progress progress;
+	struct comm_progress progress;	/* its calls are a ring, ... */
+	uint32_t next_call;		/* ... whose oldest, and next place, this is */
 	uint64_t newest_done;		/* start tick of the newest operation that completed */
 	uint64_t last_call;		/* start tick of the newest API call */
 	uint64_t launched_ns;		/* when the newest operation was posted */
@@ -237,8 +238,8 @@ void recon_drop_api(struct recon *r, uint32_t item);
 void recon_drop_steps(struct recon *r, uint32_t item);
 void recon_drop_plan(struct recon *r, uint32_t item);
 
-/* Stamps of one channel of an open operation; span->next does not matter. */
-void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span);
+/* Room for the stamps of one channel of an open operation, all but `next` unset; NULL: none. */
+struct recon_span *recon_add_span(struct recon *r, struct open_op *o);
 
 /* Remember a token that has no item (any more). */
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);

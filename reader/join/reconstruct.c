@@ -510,6 +510,9 @@ bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 	if (!rcomm)
 		return false;
 	*progress = rcomm->progress;
+	for (uint32_t i = 0; i < RECONSTRUCT_CALLS; i++)
+		progress->call[i] = rcomm->progress.call[(rcomm->next_call + i) %
+							 RECONSTRUCT_CALLS];
 	return true;
 }
 

@@ -16,7 +16,7 @@ static inline uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ti
 {
 	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
 
-	if (!ticks || offset < -(double)clock->mono_ns || offset > (double)INT64_MAX)
+	if (!ticks || offset < -(double)(int64_t)clock->mono_ns || offset > (double)INT64_MAX)
 		return 0;
 	return clock->mono_ns + (uint64_t)(int64_t)offset;
 }
