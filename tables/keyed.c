@@ -5,6 +5,8 @@
  */
 #include "tables/keyed.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FEW_WORDS	4
@@ -36,6 +38,10 @@ int keyed_init(struct keyed *t, const struct keyed_config *config)
 	*t = (struct keyed){ .config = *config };
 	pool_list_init(&t->order, offsetof(struct keyed_head, link));
 	r = pool_init(&t->pool, config->capacity, config->item_bytes);
+	if (!r && config->lately)
+		t->lately = calloc(KEYED_LATELY, sizeof(*t->lately));
+	if (!r && config->lately && !t->lately)
+		r = -ENOMEM;
 	return r ? r : index_init(&t->index, config->capacity, config->seed);
 }
 
@@ -43,11 +49,14 @@ void keyed_deinit(struct keyed *t)
 {
 	index_deinit(&t->index);
 	pool_deinit(&t->pool);
+	free(t->lately);
+	t->lately = NULL;
 }
 
 size_t keyed_bytes(const struct keyed *t)
 {
-	return pool_bytes(&t->pool) + index_bytes(&t->index);
+	return pool_bytes(&t->pool) + index_bytes(&t->index) +
+	       (t->lately ? KEYED_LATELY * sizeof(*t->lately) : 0);
 }
 
 /* Keys of one hash stand side by side.  NULL: *place is the one behind them. */
@@ -203,6 +212,17 @@ void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t a
 		return keyed_use(t, key, account, made);
 	*made = false;
 	keyed_touch(t, head);
+	return head;
+}
+
+void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t account, bool *made)
+{
+	uint32_t *number = &t->lately[mark * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+	struct keyed_head *head = keyed_use_again(t, *number, key, account, made);
+
+	_Static_assert(KEYED_LATELY == UINT64_C(1) << (64 - 54), "the mark has this range");
+	if (head)
+		*number = head->number;
 	return head;
 }
 

@@ -32,6 +32,7 @@ struct keyed_config {
 	size_t item_bytes, key_bytes;
 	uint64_t seed;		/* keys come from jobs: see struct index */
 	enum keyed_when_full when_full;
+	bool lately;		/* keyed_use_lately() is used */
 	/* NULL, or: it is about to make room or to be dropped; the table must not change. */
 	void (*gone)(void *item, void *arg);
 	void *arg;
@@ -51,6 +52,7 @@ struct keyed {
 	struct index index;		/* hash of a key -> item */
 	struct pool_list order;		/* all, least recently used first */
 	struct accounts_tally tally;	/* items by account */
+	uint32_t *lately;		/* KEYED_LATELY numbers of items; NULL: not used */
 	uint64_t evicted;		/* items that made room */
 };
 
@@ -84,6 +86,14 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made);
 /* The same, quickly if it still has the number that it had at the last use. */
 void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
 		      bool *made);
+
+/*
+ * The same, by the number that whichever key with this `mark` had at its last use: any number
+ * made of a few of the key's words that tells it from most others that are in use.
+ */
+#define KEYED_LATELY	1024
+void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t account,
+		       bool *made);
 
 /* The item of that number as it stands; NULL: it has another key, or is gone. */
 void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key);

@@ -102,12 +102,8 @@ struct held {
 	uint64_t now_ns;
 };
 
-/* Places for the numbers of cells in use: those that share one take turns. */
-#define AGGREGATE_LATELY 1024
-
 struct aggregate {
 	struct keyed cells;
-	uint32_t lately[AGGREGATE_LATELY];	/* number of a cell whose key has this place */
 	struct pool slices, chunks;
 	struct index members;		/* process and communicator -> which GPU of the process */
 	struct index comms;		/* process and comm_id -> how many GPUs so far */
@@ -397,22 +393,6 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	return true;
 }
 
-/* The cell of that key, by the number that it had at its last use, if it has it still. */
-static struct cell *aggregate_use_cell(struct aggregate *agg, const struct cell_key *key,
-				       bool *made)
-{
-	uint64_t h = key->process_id ^ (uint64_t)key->comm_index << 24 ^ key->size_class ^
-		     (uintptr_t)key->func;
-	uint32_t *number = &agg->lately[h * UINT64_C(0x9e3779b97f4a7c15) >> 54];
-	struct cell *cell;
-
-	_Static_assert(AGGREGATE_LATELY == UINT64_C(1) << (64 - 54), "the hash has this range");
-	cell = keyed_use_again(&agg->cells, *number, key, 0, made);
-	if (cell)
-		*number = keyed_number(cell);
-	return cell;
-}
-
 static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	struct cell_key key;
@@ -421,7 +401,8 @@ static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64
 
 	aggregate_advance(agg, now_ns);
 	cell_make_key(&key, op);
-	cell = aggregate_use_cell(agg, &key, &made);
+	cell = keyed_use_lately(&agg->cells, key.process_id ^ (uint64_t)key.comm_index << 24 ^
+				key.size_class ^ (uintptr_t)key.func, &key, 0, &made);
 	if (!cell)
 		return;
 	if (made)
@@ -973,7 +954,8 @@ int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 static int aggregate_init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
 {
 	int err = keyed_init(&agg->cells, &KEYED_CONFIG(struct cell, key, limits->cells,
-				.seed = limits->seed, .gone = cell_gone, .arg = agg));
+				.seed = limits->seed, .gone = cell_gone, .arg = agg,
+				.lately = true));
 
 	err = err ? err : pool_init(&agg->slices, limits->slices, sizeof(struct slice));
 	err = err ? err : sums_init_chunks(&agg->chunks, limits->chunks);

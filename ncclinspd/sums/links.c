@@ -120,7 +120,7 @@ static uint64_t ticks_to_ns_of(const struct process *p, uint64_t ticks)
 {
 	double ns = (double)ticks * p->clock.ns_per_tick;
 
-	return ns < (double)INT64_MAX ? (uint64_t)ns : INT64_MAX;
+	return ns < (double)INT64_MAX ? (uint64_t)(int64_t)ns : INT64_MAX;
 }
 
 /* They came from a job: whatever is larger than what it is part of is a lie. */
@@ -227,7 +227,11 @@ static void links_take_in(const void *entry, void *arg)
 	const struct links_entry *e = entry;
 	struct links *l = arg;
 	bool made;
-	struct link *link = keyed_use(&l->table, &e->key, 0, &made);
+	const struct link_key *key = &e->key;
+	struct link *link = keyed_use_lately(&l->table, key->executor ^
+					     (uint64_t)key->comm_index << 48 ^
+					     (uint64_t)(uint32_t)key->peer << 24 ^
+					     key->channel << 12 ^ key->send << 11, key, 0, &made);
 
 	if (!link)
 		return;
@@ -277,7 +281,8 @@ int links_new(struct links **lp, const struct links_limits *limits, uint64_t now
 		return -ENOMEM;
 	if (hold_init(&l->hold, LINKS_HELD, sizeof(struct links_entry), links_take_in, l) ||
 	    keyed_init(&l->table, &KEYED_CONFIG(struct link, key, n,
-						.seed = limits ? limits->seed : 0))) {
+						.seed = limits ? limits->seed : 0,
+						.lately = true))) {
 		links_free(l);
 		return -ENOMEM;
 	}

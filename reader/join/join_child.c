@@ -117,21 +117,25 @@ static struct recon *child_issuer(struct reconstruct *rc, struct recon *r, uint8
 	return other;
 }
 
-/* Take what is known of its steps, which is no longer kept.  False: nothing is known. */
-static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct step_sums *steps)
+/* All that is known of its steps; NULL: nothing. */
+static struct step_sums *steps_find(struct recon *r, uint64_t token)
 {
 	uint32_t item;
 
-	if (r->newest_sums.token == c->token) {
-		*steps = r->newest_sums;
-		r->newest_sums.token = 0;
-		return true;
-	}
-	if (recon_find(r, c->token, &item) != RECON_STEPS)
-		return false;
-	*steps = *recon_steps(r, item);
-	recon_drop_steps(r, item);
-	return true;
+	if (r->newest_sums.token == token)
+		return &r->newest_sums;
+	return recon_find(r, token, &item) == RECON_STEPS ? recon_steps(r, item) : NULL;
+}
+
+/* Their ProxyOp has stopped. */
+static void steps_drop(struct recon *r, struct step_sums *steps)
+{
+	uint32_t item;
+
+	if (steps == &r->newest_sums)
+		steps->token = 0;
+	else if (steps && recon_find(r, steps->token, &item) == RECON_STEPS)
+		recon_drop_steps(r, item);
 }
 
 /* The ProxyOp tells it where its steps left no records.  `steps` NULL, or 0: nobody does. */
@@ -156,7 +160,8 @@ static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struc
 		.issuer = issuer->process,
 		.executor = r->process,
 		.comm_index = comm,
-		.comm_name = join_comm_name(rc, issuer, comm),
+		.comm_name = parent && parent->comm_index == comm ? parent->comm_name :
+			     join_comm_name(rc, issuer, comm),
 		.parent = parent,
 		.op = c,
 		.sums = steps && steps->sums.steps ? &steps->sums : NULL,
@@ -167,39 +172,47 @@ static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struc
 		rc->moved(&t, now_ns, rc->arg);
 }
 
-void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct event *ev,
-			uint64_t now_ns)
+/* A ProxyOp of that issuer's operation, if it is open. */
+static void op_add_proxy(struct recon *issuer, uint32_t item, const struct nci_ev_proxy_op *c,
+			 const struct step_sums *steps)
 {
-	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
-	struct recon *issuer = child_issuer(rc, r, c->form, c->origin);
-	struct step_sums steps;
-	bool has_steps = take_steps(r, c, &steps);
-	struct recon_comm *rcomm;
-	uint32_t item;
-	struct op *op;
+	struct op *op = &recon_op(issuer, item)->op;
+	struct recon_comm *rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
 
-	if (!issuer) {
-		rc->stats.foreign_orphans++;
-		return;
-	}
-	item = child_parent(rc, issuer, c->parent, now_ns);
-	op = item == POOL_NONE ? NULL : &recon_op(issuer, item)->op;
-	tell_moved(rc, issuer, r, op, c, has_steps ? &steps : NULL, now_ns);
-	if (!op)
-		return;
-	rc->stats.foreign += issuer != r;
-	child_touch(issuer, item, now_ns);
-	rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
 	if (rcomm)
 		rcomm->proxy_seen = true;
 	op->proxy_ops++;
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
-	if (has_steps && steps.sums.steps)
-		time_set_earliest(&op->proxy_start_ticks, steps_first_data(&steps, c));
+	if (steps && steps->sums.steps)
+		time_set_earliest(&op->proxy_start_ticks, steps_first_data(steps, c));
 	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
-		time_set_latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
+		time_set_latest(&op->proxy_stop_ticks, steps ? steps->stop_ticks : c->stop);
+}
+
+void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
+	struct recon *issuer = child_issuer(rc, r, c->form, c->origin);
+	struct step_sums *steps = steps_find(r, c->token);
+	uint32_t item;
+
+	if (!issuer) {
+		rc->stats.foreign_orphans++;
+		steps_drop(r, steps);
+		return;
+	}
+	item = child_parent(rc, issuer, c->parent, now_ns);
+	tell_moved(rc, issuer, r, item == POOL_NONE ? NULL : &recon_op(issuer, item)->op, c, steps,
+		   now_ns);
+	if (item != POOL_NONE) {
+		rc->stats.foreign += issuer != r;
+		child_touch(issuer, item, now_ns);
+		op_add_proxy(issuer, item, c, steps);
+	}
+	steps_drop(r, steps);
 }
 
 /* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
