@@ -18,14 +18,17 @@ static uint64_t *head_key(const struct keyed_head *head)
 }
 
 /* Most keys differ in the first word, and of a few a call would cost more. */
-static bool item_has_key(const struct keyed *t, const struct keyed_head *head, const uint64_t *key)
+static inline bool item_has_key(const struct keyed *t, const struct keyed_head *head,
+				const uint64_t *key)
 {
 	const uint64_t *own = head_key(head);
 	size_t words = t->config.key_bytes / sizeof(*key);
 
+	if (own[0] != key[0])
+		return false;
 	if (words > FEW_WORDS)
-		return own[0] == key[0] && !memcmp(own, key, t->config.key_bytes);
-	for (size_t i = 0; i < words; i++)
+		return !memcmp(own, key, t->config.key_bytes);
+	for (size_t i = 1; i < words; i++)
 		if (own[i] != key[i])
 			return false;
 	return true;

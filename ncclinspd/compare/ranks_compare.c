@@ -151,7 +151,7 @@ const char *ranks_arrival_text(enum arrival_source source)
 
 void ranks_compare(struct op *const *ops, uint32_t n)
 {
-	struct ops_words words = { 0 };
+	const struct op_facts *facts = NULL;
 	struct op *order[OP_RANKS];
 	int32_t arrival[OP_RANKS];
 	enum arrival_source source = ARRIVAL_DURATION;
@@ -173,6 +173,8 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
 		memcpy(ops[i]->arrival, arrival, n * sizeof(*arrival));
-		fill_waitfree(ops_word(&words, ops[i]->func)->facts, ops[i], least_ns);
+		if (!i || ops[i]->func != ops[i - 1]->func)
+			facts = ops_facts(ops[i]->func);
+		fill_waitfree(facts, ops[i], least_ns);
 	}
 }

@@ -138,9 +138,12 @@ static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
 	struct stamps_kernel *k;
 	bool counts;
 
-	for (k = s->kernel; k < s->kernel + STAMPS_KERNELS; k++)
+	/* Group events that take turns in a handle have ever greater tokens. */
+	for (k = s->kernel; group <= s->greatest && k < s->kernel + STAMPS_KERNELS; k++)
 		if (k->group == group)
 			return k;
+	if (group > s->greatest)
+		s->greatest = group;
 	k = &s->kernel[s->nkernels++ % STAMPS_KERNELS];
 	counts = k->stop >= s->others_stop;
 	*k = (struct stamps_kernel){ .group = group, .start = UINT64_MAX };

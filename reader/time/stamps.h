@@ -89,6 +89,7 @@ struct stamps {
 	bool immune;			/* the drift that was suspected did no harm */
 	bool drifted;			/* the drift did harm, after all */
 	uint32_t nkernels;
+	uint64_t greatest;		/* group of any of them so far */
 	uint32_t channels;		/* seen in use */
 	uint32_t latest;		/* the kernel that stopped last ... */
 	uint64_t others_stop;		/* ... and when the last of the others did */
