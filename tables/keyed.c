@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of items, an index from the hash of a key to one, and a list in the order of use:
+ * A pool of items, an index from the hash of a key to one, and lists in the order of use:
  * what every stage needs that remembers something of everything that comes.
  */
 #include "tables/keyed.h"
@@ -39,7 +39,9 @@ int keyed_init(struct keyed *t, const struct keyed_config *config)
 	int r;
 
 	*t = (struct keyed){ .config = *config };
-	pool_list_init(&t->order, offsetof(struct keyed_head, link));
+	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
+		pool_list_init(&t->of[i], offsetof(struct keyed_head, link));
+	t->latest = POOL_NONE;
 	r = pool_init(&t->pool, config->capacity, config->item_bytes);
 	if (!r && config->lately)
 		t->lately = calloc(KEYED_LATELY, sizeof(*t->lately));
@@ -98,44 +100,59 @@ void *keyed_find(const struct keyed *t, const void *key)
 	return item_find(t, key, &place);
 }
 
+static struct pool_list *keyed_list(struct keyed *t, uid_t account)
+{
+	return &t->of[account % ACCOUNTS_TALLY];
+}
+
 void keyed_touch(struct keyed *t, void *item)
 {
 	uint32_t number = keyed_number(item);
+	struct pool_list *of = keyed_list(t, ((const struct keyed_head *)item)->account);
 
-	if (number == t->order.last)
+	t->latest = number;
+	if (number == of->last)
 		return;
-	pool_list_remove(&t->pool, &t->order, number);
-	pool_list_append(&t->pool, &t->order, number);
+	pool_list_remove(&t->pool, of, number);
+	pool_list_append(&t->pool, of, number);
 }
 
 void keyed_drop(struct keyed *t, void *item)
 {
 	const struct keyed_head *head = item;
+	struct pool_list *of = keyed_list(t, head->account);
 
 	if (t->config.gone)
 		t->config.gone(item, t->config.arg);
 	index_remove(&t->index, head->place);
 	hole_close(t, head->place);
-	pool_list_remove(&t->pool, &t->order, head->number);
-	--*accounts_count(&t->tally, head->account);
+	pool_list_remove(&t->pool, of, head->number);
+	if (!of->count)
+		t->filled[(of - t->of) / 64] &= ~(UINT64_C(1) << (of - t->of) % 64);
+	if (head->number == t->latest)
+		t->latest = POOL_NONE;
 	pool_put(&t->pool, head->number);
+}
+
+void *keyed_first(const struct keyed *t, uint32_t list)
+{
+	for (; t->pool.used && list < ACCOUNTS_TALLY; list = (list | 63) + 1) {
+		uint64_t filled = t->filled[list / 64] >> list % 64;
+
+		if (filled)
+			return keyed_at(t, t->of[list + (uint32_t)__builtin_ctzll(filled)].first);
+	}
+	return NULL;
 }
 
 /* The item to go: the account with most gives one up; among equals, that of the new one. */
 static void *item_first_to_go(struct keyed *t, uid_t account)
 {
-	struct keyed_head *head = keyed_next(t, NULL);
-	uint32_t *own = accounts_count(&t->tally, account);
-	uid_t most;
+	const struct pool_list *most = keyed_list(t, account);
 
-	if (t->config.when_full != KEYED_SHARES)
-		return head;
-	most = accounts_most(&t->tally);
-	if (*own == *accounts_count(&t->tally, most))
-		most = account;
-	while (!accounts_are_same(head->account, most))
-		head = keyed_next(t, head);
-	return head;
+	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
+		most = t->of[i].count > most->count ? &t->of[i] : most;
+	return keyed_at(t, most->first);
 }
 
 /* False: refused.  An item that goes may move those behind it, and *place with them. */
@@ -146,7 +163,7 @@ static bool keyed_make_room(struct keyed *t, const void *key, uid_t account, uin
 
 	if (keyed_count(t) < t->config.capacity)
 		return true;
-	if (t->config.when_full == KEYED_REFUSE)
+	if (t->config.refuses)
 		return false;
 	head = item_first_to_go(t, account);
 	near = *place - head->place <= PROBES;
@@ -160,6 +177,7 @@ static bool keyed_make_room(struct keyed *t, const void *key, uid_t account, uin
 static __attribute__((noinline))
 void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 {
+	struct pool_list *of = keyed_list(t, account);
 	struct keyed_head *head;
 	uint32_t number;
 
@@ -177,15 +195,16 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 	head->number = number;
 	head->account = account;
 	memcpy(head_key(head), key, t->config.key_bytes);
-	pool_list_append(&t->pool, &t->order, number);
-	++*accounts_count(&t->tally, account);
+	pool_list_append(&t->pool, of, number);
+	t->filled[(of - t->of) / 64] |= UINT64_C(1) << (of - t->of) % 64;
+	t->latest = number;
 	return head;
 }
 
 /* The item that was used last is most often used next. */
 void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 {
-	struct keyed_head *head = t->order.count ? keyed_at(t, t->order.last) : NULL;
+	struct keyed_head *head = t->latest != POOL_NONE ? keyed_at(t, t->latest) : NULL;
 	uint64_t place;
 
 	*made = false;
@@ -231,7 +250,8 @@ void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t ac
 
 void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n)
 {
-	uint32_t last = t->order.last, i = n;
+	const struct keyed_head *newest = n ? keyed_at(t, numbers[n - 1]) : NULL;
+	uint32_t last = newest ? keyed_list(t, newest->account)->last : POOL_NONE, i = n;
 
 	while (i && numbers[i - 1] == last) {
 		last = ((const struct keyed_head *)keyed_at(t, last))->link.prev;

@@ -4,9 +4,9 @@
 
 /*
  * Items that are found by a key, in memory whose bound is given at start.  When all are taken,
- * a new one is refused, or the one that was not used for longest makes room: with shares, of
- * the account that has most, and of its own if no other has more, so that nobody pushes out
- * what others have by having more and more.
+ * a new one is refused, or the one that was not used for longest makes room: of the account that
+ * has most, and of its own if no other has more, so that nobody pushes out what others have by
+ * having more and more.  Where all are of one account, the oldest of all goes.
  *
  *     struct link {
  *             struct keyed_head head;
@@ -21,18 +21,12 @@
 #include "reader/base/accounts.h"
 #include "reader/base/pool.h"
 
-enum keyed_when_full {
-	KEYED_OLDEST,	/* the one that was not used for longest makes room */
-	KEYED_SHARES,	/* the same, of the account that has most */
-	KEYED_REFUSE,
-};
-
 struct keyed_config {
 	uint32_t capacity;
 	size_t item_bytes, key_bytes;
 	uint64_t seed;		/* keys come from jobs: see struct index */
-	enum keyed_when_full when_full;
 	bool lately;		/* keyed_use_lately() is used */
+	bool refuses;		/* a new item, when all are taken */
 	/* NULL, or: it is about to make room or to be dropped; the table must not change. */
 	void (*gone)(void *item, void *arg);
 	void *arg;
@@ -50,9 +44,10 @@ struct keyed {
 	struct keyed_config config;
 	struct pool pool;
 	struct index index;		/* hash of a key -> item */
-	struct pool_list order;		/* all, least recently used first */
-	struct accounts_tally tally;	/* items by account */
+	struct pool_list of[ACCOUNTS_TALLY];	/* items by account, least recently used first */
+	uint64_t filled[ACCOUNTS_TALLY / 64];	/* a bit for each that is not empty */
 	uint32_t *lately;		/* KEYED_LATELY numbers of items; NULL: not used */
+	uint32_t latest;		/* the item used last, unless that is gone */
 	uint64_t evicted;		/* items that made room */
 };
 
@@ -103,12 +98,20 @@ void keyed_touch(struct keyed *t, void *item);
 void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n);
 void keyed_drop(struct keyed *t, void *item);
 
-/* The item used after this one; NULL: the one not used for longest, and the end. */
+/* The first item of the lists from that one on, or NULL. */
+void *keyed_first(const struct keyed *t, uint32_t list);
+
+/*
+ * The item of its account used after this one, then the next account's; NULL: the one not used
+ * for longest of the first, and the end.
+ */
 static inline void *keyed_next(const struct keyed *t, const void *item)
 {
-	uint32_t next = item ? ((const struct keyed_head *)item)->link.next : t->order.first;
+	const struct keyed_head *head = item;
 
-	return next == POOL_NONE || !t->order.count ? NULL : pool_at(&t->pool, next);
+	if (head && head->link.next != POOL_NONE)
+		return pool_at(&t->pool, head->link.next);
+	return keyed_first(t, head ? head->account % ACCOUNTS_TALLY + 1 : 0);
 }
 
 static inline uint32_t keyed_number(const void *item)

@@ -346,6 +346,43 @@ START_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
 }
 END_TEST
 
+/* Times that lie far apart take a part of a histogram each. */
+START_TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentiles)
+{
+	const struct aggregate_limits limits = { .cells = 64, .slices = 200, .chunks = 200 };
+	struct aggregate_query query = { .uid = 1 };
+	struct fx_answer a;
+
+	aggregate_free(fx.agg);
+	ck_assert_int_eq(aggregate_new(&fx.agg, &limits, fx.now), 0);
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct op op = fx_make_op(0, 0, 4096, 5000);
+
+		fx.now += FX_SECOND / 1000;
+		op.uid = op.account = 1;
+		if (i % 100 == 99)
+			aggregate_add(fx.agg, &op, fx.now);
+		op = fx_make_op(1, 0, 4096, 300 + fx_random() % (UINT64_C(1) << 40));
+		op.uid = op.account = 2;
+		op.tag = i;
+		aggregate_add(fx.agg, &op, fx.now);
+	}
+	ck_assert_uint_gt(aggregate_stats(fx.agg)->unbinned, 0);
+	for (int w = 0; w < AGGREGATE_WINDOW_END; w++) {
+		query.windows = 1u << w;
+		fx_ask_for(&a, &query);
+		ck_assert_int_eq(a.n, 1);
+		ck_assert_uint_eq(a.row[0].exec.n, a.row[0].ops);
+		ck_assert_uint_eq(a.row[0].exec.p50_ns, 5000);
+	}
+	ck_assert_uint_eq(a.row[0].ops, 200);
+	query.uid = 2;
+	fx_ask_for(&a, &query);
+	ck_assert_uint_eq(a.row[0].exec.p50_ns, UNKNOWN_U64);	/* and not that of a few */
+	ck_assert_double_eq(a.row[0].busbw_p50_gbs, -1);
+}
+END_TEST
+
 START_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor)
 {
 	const struct aggregate_limits limits = { .cells = 1 };
@@ -397,6 +434,7 @@ int main(void)
 		FX_LOOP(a_query_in_pieces_shows_the_moment_when_it_was_asked, 0, 4),
 		FX_TEST(more_than_can_wait_voids_the_query_and_loses_nothing),
 		FX_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted),
+		FX_TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentiles),
 		FX_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor),
 		FX_TEST(a_thousand_busy_cells_fit_into_their_memory),
 	};

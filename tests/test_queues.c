@@ -261,7 +261,7 @@ END_TEST
 
 START_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms)
 {
-	const struct queues_limits limits = { .queues = 2, .chunks = 4, .seed = 3 };
+	const struct queues_limits limits = { .queues = 2, .chunks = 6, .seed = 3 };
 
 	teardown();
 	open_with(&limits);

@@ -26,7 +26,7 @@ static struct {
 	uid_t account;
 	uint64_t value;
 } model[MOST];
-static uint32_t nmodel, gone;
+static uint32_t nmodel, gone, accounts;
 static struct keyed t;
 
 /*
@@ -51,11 +51,10 @@ static void on_gone(void *item, void *arg)
 	(void)arg;
 }
 
-static void make_table(enum keyed_when_full when_full, uint32_t capacity)
+static void make_table(bool refuses, uint32_t capacity)
 {
 	ck_assert_int_eq(keyed_init(&t, &KEYED_CONFIG(struct item, key, capacity,
-				.seed = fx_random(), .when_full = when_full,
-				.gone = on_gone)), 0);
+				.seed = fx_random(), .refuses = refuses, .gone = on_gone)), 0);
 	nmodel = gone = 0;
 }
 
@@ -97,9 +96,7 @@ static uint32_t model_first_to_go(uid_t account)
 	uid_t fullest = account;
 	uint32_t i = 0;
 
-	if (t.config.when_full != KEYED_SHARES)
-		return 0;
-	for (uid_t a = 0; a < 4; a++)
+	for (uid_t a = 0; a < accounts; a++)
 		if (model_count(a) > model_count(fullest))
 			fullest = a;
 	while (model[i].account != fullest)
@@ -118,12 +115,12 @@ static void model_move_last(uint32_t i)
 static void random_use(uint64_t value)
 {
 	int key = (int)(fx_random() % KEYS);
-	uid_t account = (uid_t)(fx_random() % 4);
+	uid_t account = (uid_t)(fx_random() % accounts);
 	uint32_t at = model_find(key), before = gone;
 	bool known = at < nmodel, made;
 	struct item *item = use(key, account, &made);
 
-	if (!known && nmodel == t.config.capacity && t.config.when_full == KEYED_REFUSE) {
+	if (!known && nmodel == t.config.capacity && t.config.refuses) {
 		ck_assert_ptr_null(item);
 		return;
 	}
@@ -199,22 +196,25 @@ static void compare(void)
 	struct item *item = NULL;
 
 	ck_assert_uint_eq(keyed_count(&t), nmodel);
-	for (uint32_t i = 0; i < nmodel; i++) {
-		struct key key = make_key(model[i].key);
+	for (uint32_t i = 0; i < accounts * nmodel; i++) {
+		struct key key = make_key(model[i % nmodel].key);
 
+		if (model[i % nmodel].account != i / nmodel)
+			continue;
 		item = keyed_next(&t, item);
 		ck_assert_mem_eq(&item->key, &key, sizeof(key));
-		ck_assert_uint_eq(item->value, model[i].value);
+		ck_assert_uint_eq(item->value, model[i % nmodel].value);
 		ck_assert_ptr_eq(keyed_find(&t, &key), item);
 		ck_assert_ptr_eq(keyed_at(&t, keyed_number(item)), item);
 	}
 	ck_assert_ptr_null(keyed_next(&t, item));
 }
 
-static void run(enum keyed_when_full when_full, int nth)
+static void run(bool refuses, uint32_t of_accounts, int nth)
 {
 	fx_seed((uint64_t)nth);
-	make_table(when_full, 1 + (uint32_t)(fx_random() % MOST));
+	accounts = of_accounts;
+	make_table(refuses, 1 + (uint32_t)(fx_random() % MOST));
 	for (uint64_t step = 1; step <= 3000; step++) {
 		if (fx_random() % 4)
 			random_use(step);
@@ -230,19 +230,19 @@ static void run(enum keyed_when_full when_full, int nth)
 
 START_TEST(oldest_makes_room_as_in_the_model)
 {
-	run(KEYED_OLDEST, _i);
+	run(false, 1, _i);
 }
 END_TEST
 
 START_TEST(oldest_of_the_account_with_most_makes_room_as_in_the_model)
 {
-	run(KEYED_SHARES, _i);
+	run(false, 4, _i);
 }
 END_TEST
 
 START_TEST(full_table_refuses_as_in_the_model)
 {
-	run(KEYED_REFUSE, _i);
+	run(true, 4, _i);
 }
 END_TEST
 
@@ -253,7 +253,7 @@ START_TEST(keys_of_one_hash_are_told_apart)
 
 	ck_assert_mem_ne(&one, &other, sizeof(one));
 	ck_assert_uint_eq(index_hash(5, &one, sizeof(one)), index_hash(5, &other, sizeof(other)));
-	make_table(KEYED_OLDEST, 2);
+	make_table(false, 2);
 	for (int i = 0; i < 2; i++) {
 		bool made;
 
@@ -270,7 +270,7 @@ START_TEST(who_has_most_cannot_push_out_what_others_have)
 {
 	bool made;
 
-	make_table(KEYED_SHARES, 8);
+	make_table(false, 8);
 	use(0, 1, &made)->value = 1;
 	use(1, 2, &made)->value = 2;
 	for (int i = 2; i < KEYS; i++)

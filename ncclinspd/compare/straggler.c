@@ -1327,7 +1327,7 @@ void straggler_set_window(struct straggler *s, uint64_t window_ns)
 }
 
 #define TABLE(type, n)								\
-	&KEYED_CONFIG(type, key, n, .seed = s->seed, .when_full = KEYED_OLDEST)
+	&KEYED_CONFIG(type, key, n, .seed = s->seed)
 
 int straggler_new(struct straggler **sp, const struct straggler_config *config)
 {

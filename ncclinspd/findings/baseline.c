@@ -161,8 +161,7 @@ int baselines_new(struct baselines **bp, const char *state_dir, const struct acc
 {
 	struct baselines *b = calloc(1, sizeof(*b));
 
-	if (!b || keyed_init(&b->table, &KEYED_CONFIG(struct baseline_entry, key, BASELINES,
-						      .when_full = KEYED_SHARES))) {
+	if (!b || keyed_init(&b->table, &KEYED_CONFIG(struct baseline_entry, key, BASELINES))) {
 		baselines_free(b);
 		return -ENOMEM;
 	}

@@ -364,8 +364,7 @@ static int regression_init(struct diagnose *dg, void *state)
 {
 	const struct diagnose_config *settings = diagnose_settings(dg);
 	struct regressions *rg = state;
-	int r = keyed_init(&rg->series, &KEYED_CONFIG(struct regression_series, key, SERIES,
-						      .when_full = KEYED_SHARES));
+	int r = keyed_init(&rg->series, &KEYED_CONFIG(struct regression_series, key, SERIES));
 
 	return r ? r : baselines_new(&rg->baselines, settings->state_dir, settings->accounts);
 }

@@ -137,8 +137,7 @@ static int compute_init(struct diagnose *dg, void *state)
 {
 	(void)dg;
 	return keyed_init(&((struct computes *)state)->jobs,
-			  &KEYED_CONFIG(struct compute_job, key, JOBS,
-					.when_full = KEYED_SHARES));
+			  &KEYED_CONFIG(struct compute_job, key, JOBS));
 }
 
 const struct detector finding_slow_compute = {

@@ -61,7 +61,7 @@ int inspector_series_new(struct inspector_series **out, const char *host,
 {
 	CLEANUP(inspector_freep) struct inspector_series *s = calloc(1, sizeof(*s));
 	int r = s ? keyed_init(&s->rows, &KEYED_CONFIG(struct inspector_row, key, INSPECTOR_ROWS,
-						       .seed = seed, .when_full = KEYED_SHARES))
+						       .seed = seed))
 		  : -ENOMEM;
 
 	if (r < 0)

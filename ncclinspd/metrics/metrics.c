@@ -979,7 +979,7 @@ void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_
 /* ---- making ----------------------------------------------------------------------------- */
 
 #define TABLE(type, key_member, n)							\
-	&KEYED_CONFIG(type, key_member, n, .seed = m->config.seed, .when_full = KEYED_REFUSE)
+	&KEYED_CONFIG(type, key_member, n, .seed = m->config.seed, .refuses = true)
 
 static int metrics_init_tables(struct metrics *m)
 {

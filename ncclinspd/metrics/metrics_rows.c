@@ -722,7 +722,7 @@ int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *confi
 	err = pool_init(&t->lately, t->fleet ? 1 : t->limit / t->cost[METRICS_TIME] + 1,
 			sizeof(struct metrics_lately));
 	return err ? err : keyed_init(&t->table, &KEYED_CONFIG(struct metrics_row, labels, t->limit,
-				.seed = config->seed, .when_full = KEYED_REFUSE));
+				.seed = config->seed, .refuses = true));
 }
 
 void metrics_rows_deinit(struct metrics_rows *t)

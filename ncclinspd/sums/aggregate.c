@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct cell_key) == 72, "padding would be compared");
 struct cell {
 	struct keyed_head head;
 	struct cell_key key;
-	uint64_t generation;	/* slices of an evicted cell tell by it */
+	uint32_t generation;	/* slices of an evicted cell tell by it, in the minute that they have */
 	pid_t pid;
 	uid_t uid;
 	bool has_comm_id;
@@ -72,7 +72,8 @@ struct cell {
 struct slice {
 	uint32_t next;		/* next one in the same period, or POOL_NONE */
 	uint32_t cell;
-	uint64_t generation;
+	uid_t account;
+	uint32_t generation;
 	struct sums sums;
 };
 
@@ -104,13 +105,15 @@ struct held {
 
 struct aggregate {
 	struct keyed cells;
-	struct pool slices, chunks;
+	struct pool slices;
+	struct accounts_tally slices_of;	/* as of chunks */
+	struct sums_chunks chunks;
 	struct index members;		/* process and communicator -> which GPU of the process */
 	struct index comms;		/* process and comm_id -> how many GPUs so far */
 	struct window window[AGGREGATE_SLIDING];
 	struct aggregate_stats stats;
 	uint64_t seed;
-	uint64_t generations;
+	uint32_t generations;
 	uint64_t started_ns;
 	uint64_t boundary_ns;		/* when the next period of any window begins */
 	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
@@ -171,13 +174,14 @@ static void free_period(struct aggregate *agg, uint32_t *first)
 		uint32_t next = slice->next;
 
 		sums_free_chunks(&slice->sums, &agg->chunks);
+		--*accounts_count(&agg->slices_of, slice->account);
 		pool_put(&agg->slices, item);
 		item = next;
 	}
 	*first = POOL_NONE;
 }
 
-/* The cell's slice of the window's current period; NULL: no room. */
+/* The cell's slice of the window's current period; NULL: no room, or none for its account. */
 static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell, int w)
 {
 	struct window *window = &agg->window[w];
@@ -187,11 +191,14 @@ static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell
 
 	if (cell->period[w] == window->period)
 		return aggregate_slice(agg, cell->slice[w]);
-	taken = pool_take(&agg->slices);
-	if (taken == POOL_NONE)
+	if (!accounts_may_take(&agg->slices_of, cell->head.account,
+			       agg->slices.capacity - agg->slices.used))
 		return NULL;
+	taken = pool_take(&agg->slices);
 	slice = aggregate_slice(agg, taken);
 	slice->cell = keyed_number(cell);
+	slice->account = cell->head.account;
+	++*accounts_count(&agg->slices_of, slice->account);
 	slice->generation = cell->generation;
 	slice->next = *first;
 	*first = taken;
@@ -402,7 +409,7 @@ static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64
 	aggregate_advance(agg, now_ns);
 	cell_make_key(&key, op);
 	cell = keyed_use_lately(&agg->cells, key.process_id ^ (uint64_t)key.comm_index << 24 ^
-				key.size_class ^ (uintptr_t)key.func, &key, 0, &made);
+				key.size_class ^ (uintptr_t)key.func, &key, op->account, &made);
 	if (!cell)
 		return;
 	if (made)
@@ -966,7 +973,7 @@ static int aggregate_init_stores(struct aggregate *agg, const struct aggregate_l
 				aggregate_take_held,
 				    agg);
 	agg->stats.bytes = keyed_bytes(&agg->cells) + pool_bytes(&agg->slices) +
-			   pool_bytes(&agg->chunks) + 2 * index_bytes(&agg->members) +
+			   pool_bytes(&agg->chunks.pool) + 2 * index_bytes(&agg->members) +
 			   hold_bytes(&agg->hold) + AGGREGATE_TALLIES * sizeof(struct tally);
 	return err;
 }
@@ -1016,7 +1023,7 @@ void aggregate_free(struct aggregate *agg)
 		return;
 	index_deinit(&agg->comms);
 	index_deinit(&agg->members);
-	pool_deinit(&agg->chunks);
+	pool_deinit(&agg->chunks.pool);
 	pool_deinit(&agg->slices);
 	keyed_deinit(&agg->cells);
 	free(agg->tallies);

@@ -62,6 +62,7 @@ struct links_entry {
 	struct link_key key;
 	struct links_who who;
 	struct links_sums sums;
+	uid_t account;
 	uint64_t now_ns;
 };
 
@@ -231,7 +232,7 @@ static void links_take_in(const void *entry, void *arg)
 	struct link *link = keyed_use_lately(&l->table, key->executor ^
 					     (uint64_t)key->comm_index << 48 ^
 					     (uint64_t)(uint32_t)key->peer << 24 ^
-					     key->channel << 12 ^ key->send << 11, key, 0, &made);
+					     key->channel << 12 ^ key->send << 11, key, e->account, &made);
 
 	if (!link)
 		return;
@@ -251,6 +252,7 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	struct links_entry *e = &l->last, *held;
 
 	e->now_ns = now_ns;
+	e->account = t->issuer->account;
 	e->key = (struct link_key){
 		.issuer = t->issuer->id,
 		.executor = t->executor->id,

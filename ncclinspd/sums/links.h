@@ -5,7 +5,8 @@
 /*
  * Network transfers -> figures of each link: what one rank of a communicator sent to
  * (or received from) one peer on one channel.  Lately, and since the link was first
- * used.  Memory is fixed: the link that was idle for longest makes room for a new one.
+ * used.  Memory is fixed: the link that was idle for longest makes room, of the user
+ * with most.
  *
  * What a link's time went into, with the states of nci_ev_proxy_sums:
  *

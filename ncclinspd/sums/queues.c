@@ -67,14 +67,14 @@ struct queue_entry {
 
 struct queues {
 	struct keyed table;	/* has struct queue */
-	struct pool chunks;	/* chunks of histograms */
+	struct sums_chunks chunks;
 	struct hold hold;	/* holds struct queue_entry */
 	struct queues_stats stats;
 };
 
 /* ---- adding ---------------------------------------------------------------- */
 
-static void queue_sums_clear(struct queue_sums *sums, struct pool *chunks)
+static void queue_sums_clear(struct queue_sums *sums, struct sums_chunks *chunks)
 {
 	sums_free_value(&sums->flight, chunks);
 	memset(sums, 0, sizeof(*sums));
@@ -98,7 +98,7 @@ static void queue_sums_add(struct queues *q, struct queue_sums *sums, const stru
 	if (e->stop_ns > sums->last_ns)
 		sums->last_ns = e->stop_ns;
 	sums->bytes += e->bytes;
-	q->stats.unbinned += !sums_add_value(&sums->flight, &q->chunks, flight_ns);
+	q->stats.unbinned += !sums_add_value(&sums->flight, &q->chunks, e->account, flight_ns);
 }
 
 static struct queue_sums *queue_current_slice(struct queues *q, struct queue *queue,
@@ -187,12 +187,11 @@ int queues_new(struct queues **qp, const struct queues_limits *limits)
 	    sums_init_chunks(&q->chunks, l->chunks ? l->chunks : QUEUE_CHUNKS) ||
 	    keyed_init(&q->table, &KEYED_CONFIG(struct queue, key,
 						l->queues ? l->queues : QUEUES,
-						.seed = l->seed, .when_full = KEYED_SHARES,
-						.gone = queue_gone, .arg = q))) {
+						.seed = l->seed, .gone = queue_gone, .arg = q))) {
 		queues_free(q);
 		return -ENOMEM;
 	}
-	q->stats.bytes = keyed_bytes(&q->table) + pool_bytes(&q->chunks) + hold_bytes(&q->hold);
+	q->stats.bytes = keyed_bytes(&q->table) + pool_bytes(&q->chunks.pool) + hold_bytes(&q->hold);
 	*qp = q;
 	return 0;
 }
@@ -202,7 +201,7 @@ void queues_free(struct queues *q)
 	if (!q)
 		return;
 	keyed_deinit(&q->table);
-	pool_deinit(&q->chunks);
+	pool_deinit(&q->chunks.pool);
 	hold_deinit(&q->hold);
 	free(q);
 }
@@ -255,14 +254,6 @@ static void candidates_gather(struct queues_work *w, const struct slow_queue *c,
 	}
 }
 
-/* UNKNOWN_U64 where a time found no room: the others may lie all on one side of it. */
-static uint64_t gathered_quantile(const struct queues_work *w, const struct queue_sums *sums,
-				  double q)
-{
-	return w->h.total == sums->flight.n ? sums_quantile(&sums->flight, &w->h, q) :
-					      UNKNOWN_U64;
-}
-
 /* False: it has ended. */
 static bool candidates_find(struct queues_work *w)
 {
@@ -280,7 +271,7 @@ static bool candidates_find(struct queues_work *w)
 			continue;
 		candidates_gather(w, &c, 1, &sums);
 		c.requests = sums.flight.n;
-		c.median_ns = gathered_quantile(w, &sums, 0.5);
+		c.median_ns = sums_quantile(&sums.flight, &w->h, 0.5);
 		if (sums.flight.n)
 			*list_must_add(&w->c) = c;
 	}
@@ -356,8 +347,8 @@ static void candidates_make_row(struct queues_work *w, const struct slow_queue *
 		.bytes = sums.bytes,
 		.rate = sums.flight.n > 1 && window_ns ?
 			(double)sums.flight.n * 1e9 / (double)window_ns : -1,
-		.p50_ns = gathered_quantile(w, &sums, 0.5),
-		.p99_ns = gathered_quantile(w, &sums, 0.99),
+		.p50_ns = sums_quantile(&sums.flight, &w->h, 0.5),
+		.p99_ns = sums_quantile(&sums.flight, &w->h, 0.99),
 		.max_ns = sums.flight.max,
 		.load = *c,
 	};

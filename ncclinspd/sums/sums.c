@@ -8,57 +8,67 @@
 /* One part of a histogram: cells touch few, so they own only those. */
 struct chunk {
 	uint32_t next;		/* plus one; 0: the last */
-	uint32_t part;
+	uint16_t part;
+	uint16_t account;	/* modulo ACCOUNTS_TALLY */
 	uint32_t count[HISTOGRAM_PART];
 };
 
-int sums_init_chunks(struct pool *chunks, uint32_t capacity)
+int sums_init_chunks(struct sums_chunks *chunks, uint32_t capacity)
 {
-	return pool_init(chunks, capacity, sizeof(struct chunk));
+	return pool_init(&chunks->pool, capacity, sizeof(struct chunk));
 }
 
-void sums_free_value(struct value_sums *value, struct pool *chunks)
+static struct chunk *chunk_at(const struct sums_chunks *chunks, uint32_t item)
+{
+	return pool_at(&chunks->pool, item - 1);
+}
+
+void sums_free_value(struct value_sums *value, struct sums_chunks *chunks)
 {
 	uint32_t item = value->chunks;
 
 	while (item) {
-		struct chunk *chunk = pool_at(chunks, item - 1);
+		struct chunk *chunk = chunk_at(chunks, item);
 		uint32_t next = chunk->next;
 
-		pool_put(chunks, item - 1);
+		--*accounts_count(&chunks->of, chunk->account);
+		pool_put(&chunks->pool, item - 1);
 		item = next;
 	}
 	value->chunks = 0;
 }
 
-void sums_free_chunks(struct sums *sums, struct pool *chunks)
+void sums_free_chunks(struct sums *sums, struct sums_chunks *chunks)
 {
 	for (int v = 0; v < VALUE_END; v++)
 		sums_free_value(&sums->value[v], chunks);
 }
 
-static struct chunk *value_find_chunk(struct value_sums *value, struct pool *chunks,
-				      uint32_t part)
+static struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chunks,
+				      uid_t account, uint32_t part)
 {
 	struct chunk *chunk;
 	uint32_t item;
 
 	for (item = value->chunks; item; item = chunk->next) {
-		chunk = pool_at(chunks, item - 1);
+		chunk = chunk_at(chunks, item);
 		if (chunk->part == part)
 			return chunk;
 	}
-	item = pool_take(chunks);
-	if (item == POOL_NONE)
+	if (!accounts_may_take(&chunks->of, account, chunks->pool.capacity - chunks->pool.used))
 		return NULL;
-	chunk = pool_at(chunks, item);
-	chunk->part = part;
+	item = pool_take(&chunks->pool) + 1;
+	chunk = chunk_at(chunks, item);
+	chunk->part = (uint16_t)part;
+	chunk->account = account % ACCOUNTS_TALLY;
+	++*accounts_count(&chunks->of, account);
 	chunk->next = value->chunks;
-	value->chunks = item + 1;
+	value->chunks = item;
 	return chunk;
 }
 
-bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value)
+bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t account,
+		    uint64_t value)
 {
 	uint32_t bucket = histogram_bucket(value);
 	struct chunk *chunk;
@@ -69,14 +79,14 @@ bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value
 		sums->max = value;
 	sums->n++;
 	sums->sum += value;
-	chunk = value_find_chunk(sums, chunks, bucket / HISTOGRAM_PART);
+	chunk = value_find_chunk(sums, chunks, account, bucket / HISTOGRAM_PART);
 	if (chunk)
 		chunk->count[bucket % HISTOGRAM_PART]++;
 	return chunk;
 }
 
 /* Add the time that it took, or its batch, and what was moved in that. */
-static uint32_t sums_add_taken(struct sums *sums, struct pool *chunks, const struct op *op,
+static uint32_t sums_add_taken(struct sums *sums, struct sums_chunks *chunks, const struct op *op,
 			       uint64_t ns)
 {
 	bool fused = op_is_fused(op);
@@ -92,18 +102,19 @@ static uint32_t sums_add_taken(struct sums *sums, struct pool *chunks, const str
 		sums->compared_ns += ns;
 		sums->wait_ns += ns - op->waitfree_ns;
 	}
-	unbinned += !sums_add_value(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks, ns);
+	unbinned += !sums_add_value(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks,
+				    op->account, ns);
 	if (busbw_gbs >= 0) {
 		sums->busbw_ns += busbw_gbs * (double)ns;
 		sums->bus_timed_ns += ns;
 	}
 	if (busbw_gbs >= 0 && busbw_gbs <= 1e9)
 		unbinned += !sums_add_value(&sums->value[VALUE_BUSBW], chunks,
-					    (uint64_t)(busbw_gbs * 1e6));
+					    op->account, (uint64_t)(busbw_gbs * 1e6));
 	return unbinned;
 }
 
-uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op)
+uint32_t sums_add(struct sums *sums, struct sums_chunks *chunks, const struct op *op)
 {
 	uint64_t ns = sums_taken_ns(op);
 	uint32_t unbinned = 0;
@@ -124,7 +135,8 @@ uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op)
 	if (ns != UNKNOWN_U64)
 		unbinned += sums_add_taken(sums, chunks, op, ns);
 	if (op->queue_ns != UNKNOWN_U64)
-		unbinned += !sums_add_value(&sums->value[VALUE_QUEUE], chunks, op->queue_ns);
+		unbinned += !sums_add_value(&sums->value[VALUE_QUEUE], chunks, op->account,
+					    op->queue_ns);
 	return unbinned;
 }
 
@@ -142,10 +154,10 @@ static bool value_merge_plain(struct value_sums *to, const struct value_sums *fr
 	return true;
 }
 
-static void histogram_merge_chunks(struct histogram *h, const struct pool *chunks, uint32_t item)
+static void histogram_merge_chunks(struct histogram *h, const struct sums_chunks *chunks, uint32_t item)
 {
 	while (item) {
-		const struct chunk *chunk = pool_at(chunks, item - 1);
+		const struct chunk *chunk = chunk_at(chunks, item);
 
 		histogram_merge_part(h, chunk->part, chunk->count);
 		item = chunk->next;
@@ -153,7 +165,7 @@ static void histogram_merge_chunks(struct histogram *h, const struct pool *chunk
 }
 
 void sums_merge_value(struct value_sums *to, struct histogram *h, const struct value_sums *from,
-		      const struct pool *chunks)
+		      const struct sums_chunks *chunks)
 {
 	if (!value_merge_plain(to, from))
 		return;
@@ -185,7 +197,7 @@ static void sums_merge_plain(struct sums *to, const struct sums *from)
 }
 
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
-		const struct pool *chunks)
+		const struct sums_chunks *chunks)
 {
 	sums_merge_plain(to, from);
 	for (int v = 0; v < VALUE_END; v++)
@@ -194,15 +206,16 @@ void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sum
 
 /* Returns how many values are in no histogram. */
 static uint32_t value_hand_up(struct value_sums *to, const struct value_sums *from,
-			      struct pool *chunks)
+			      struct sums_chunks *chunks)
 {
 	uint32_t unbinned = 0;
 
 	if (!value_merge_plain(to, from))
 		return 0;
 	for (uint32_t item = from->chunks; item;) {
-		const struct chunk *chunk = pool_at(chunks, item - 1);
-		struct chunk *into = value_find_chunk(to, chunks, chunk->part);
+		const struct chunk *chunk = chunk_at(chunks, item);
+		struct chunk *into = value_find_chunk(to, chunks, chunk->account,
+						      chunk->part);
 
 		for (uint32_t i = 0; i < HISTOGRAM_PART; i++) {
 			if (into)
@@ -215,7 +228,7 @@ static uint32_t value_hand_up(struct value_sums *to, const struct value_sums *fr
 	return unbinned;
 }
 
-uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks)
+uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct sums_chunks *chunks)
 {
 	uint32_t unbinned = 0;
 
@@ -229,8 +242,8 @@ uint64_t sums_quantile(const struct value_sums *sums, const struct histogram *h,
 {
 	uint64_t value = histogram_quantile(h, q);
 
-	if (value == UNKNOWN_U64)
-		return value;
+	if (value == UNKNOWN_U64 || h->total < sums->n - sums->n / 1000)
+		return UNKNOWN_U64;
 	/* A bucket's middle may lie outside of what was really seen. */
 	return value < sums->min ? sums->min : value > sums->max ? sums->max : value;
 }
@@ -251,6 +264,7 @@ static void fill_rates(struct aggregate_row *row, const struct histogram *h,
 		       const struct sums *sums)
 {
 	const struct value_sums *bus = &sums->value[VALUE_BUSBW];
+	uint64_t p50 = sums_quantile(bus, h, 0.5);
 
 	row->algbw_gbs = row->busbw_mean_gbs = row->busbw_p50_gbs = row->busbw_min_gbs = -1;
 	if (sums->timed_ns)
@@ -259,8 +273,8 @@ static void fill_rates(struct aggregate_row *row, const struct histogram *h,
 		row->busbw_mean_gbs = sums->busbw_ns / (double)sums->bus_timed_ns;
 	row->busbw_waitfree_gbs = sums->waitfree_ns ? sums->waitfree_busbw_ns /
 						      (double)sums->waitfree_ns : -1;
-	if (h->total)
-		row->busbw_p50_gbs = (double)sums_quantile(bus, h, 0.5) / 1e6;
+	if (p50 != UNKNOWN_U64)
+		row->busbw_p50_gbs = (double)p50 / 1e6;
 	if (bus->n)
 		row->busbw_min_gbs = (double)bus->min / 1e6;
 }

@@ -8,6 +8,7 @@
  */
 
 #include "ncclinspd/sums/aggregate.h"
+#include "reader/base/accounts.h"
 #include "reader/base/pool.h"
 #include "tables/histogram.h"
 
@@ -41,12 +42,18 @@ struct sums {
 	struct value_sums value[VALUE_END];
 };
 
+/* Parts of histograms; an account has three quarters at most of what others leave. */
+struct sums_chunks {
+	struct pool pool;
+	struct accounts_tally of;
+};
+
 /* 0 or -ENOMEM. */
-int sums_init_chunks(struct pool *chunks, uint32_t capacity);
+int sums_init_chunks(struct sums_chunks *chunks, uint32_t capacity);
 
 /* Give back the histograms of sums that are not needed any more. */
-void sums_free_chunks(struct sums *sums, struct pool *chunks);
-void sums_free_value(struct value_sums *value, struct pool *chunks);
+void sums_free_chunks(struct sums *sums, struct sums_chunks *chunks);
+void sums_free_value(struct value_sums *value, struct sums_chunks *chunks);
 
 /*
  * The time of an operation, or of its batch, which counts with its first member; UNKNOWN_U64:
@@ -60,30 +67,34 @@ static inline uint64_t sums_taken_ns(const struct op *op)
 }
 
 /* Returns how many values are in no histogram, since there is no room. */
-uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct op *op);
+uint32_t sums_add(struct sums *sums, struct sums_chunks *chunks, const struct op *op);
 
 /* One value of its own.  False: it is in no histogram. */
-bool sums_add_value(struct value_sums *sums, struct pool *chunks, uint64_t value);
+bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t account,
+		    uint64_t value);
 
 /* Calls sums_add() with all operations that `from` has, in effect. */
-uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct pool *chunks);
+uint32_t sums_hand_up(struct sums *to, const struct sums *from, struct sums_chunks *chunks);
 
 /* Add what was counted of `from`, and none of its times, to `to`. */
 void sums_merge_counts(struct sums *to, const struct sums *from);
 
 /* Add all of `from` to `to`, and its histograms to `h`. */
 void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
-		const struct pool *chunks);
+		const struct sums_chunks *chunks);
 
 /* The same of one value. */
 void sums_merge_value(struct value_sums *to, struct histogram *h, const struct value_sums *from,
-		      const struct pool *chunks);
+		      const struct sums_chunks *chunks);
 
 /* All of a row that sums and histograms tell; there is one operation at least. */
 void sums_figures(const struct sums *sums, const struct histogram h[VALUE_END],
 		  struct aggregate_row *row);
 
-/* The q-quantile of values that are in that histogram; UNKNOWN_U64: there are none. */
+/*
+ * The q-quantile of values that are in that histogram; UNKNOWN_U64: there are none, or more than
+ * a thousandth found no room in it, and may lie all on one side.
+ */
 uint64_t sums_quantile(const struct value_sums *sums, const struct histogram *h, double q);
 
 #endif

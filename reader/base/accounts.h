@@ -54,6 +54,12 @@ static inline bool accounts_are_same(uid_t a, uid_t b)
 	return a % ACCOUNTS_TALLY == b % ACCOUNTS_TALLY;
 }
 
+/* May it have one more, where so many are left?  Three quarters of what others leave at most. */
+static inline bool accounts_may_take(struct accounts_tally *t, uid_t account, uint32_t left)
+{
+	return *accounts_count(t, account) / 3 < left;
+}
+
 /* An account that has most. */
 static inline uid_t accounts_most(const struct accounts_tally *t)
 {

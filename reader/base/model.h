@@ -310,18 +310,18 @@ struct op {
 	/* identity */
 	uint64_t process_id;
 	pid_t pid;
-	uid_t uid;
+	uid_t uid, account;	/* those of its process */
 	uint32_t comm_index;	/* NCI_COMM_NONE: not known */
-	bool has_comm_id;
 	uint64_t comm_id;
 	name_t comm_name;	/* NULL: none */
 	int32_t rank;
 	int32_t nranks;
+	bool has_comm_id;
 	/* the operation itself */
-	uint64_t token;		/* token of the Coll, P2p or CeColl event, or the API event's */
 	bool is_p2p;
 	bool is_ce;		/* done by copy engines: only its enqueue is known */
 	bool api_only;		/* nothing but the API call was seen of it */
+	uint64_t token;		/* token of the Coll, P2p or CeColl event, or the API event's */
 	name_t func;
 	uint64_t seq;		/* UNKNOWN_U64: has none (send, receive, API event only) */
 	uint64_t count;		/* number the application passed, or UNKNOWN_U64 */

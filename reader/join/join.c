@@ -117,6 +117,7 @@ void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t
 	op->process_id = r->process->id;
 	op->pid = r->process->pid;
 	op->uid = r->process->uid;
+	op->account = r->process->account;
 	op->comm_index = NCI_COMM_NONE;
 	op->rank = op->nranks = op->root = op->peer = UNKNOWN_I32;
 	op->seq = op->count = op->bytes = UNKNOWN_U64;

@@ -29,9 +29,10 @@ name_t ops_datatype_name(uint64_t number);
 
 /*
  * Both at once for a stage that asks again and again, of names that are kept once (names.h), and
- * no shorter than this: equal ones are one pointer.  Zeroed is new.
+ * no shorter than this: equal ones are one pointer.  Zeroed is new.  Names that meet in one place
+ * are looked up each time, at a thousand instructions.
  */
-#define OPS_WORDS 8
+#define OPS_WORDS 64
 
 struct ops_word {
 	name_t name;
