@@ -100,6 +100,15 @@ once_each() {	# LISTS
 }
 check "each file is in one Debian package" once_each debian_lists
 check "each file is in one RPM package" once_each rpm_lists
+rpm_needs() {
+	local lib failed=0
+	for lib in $(sed -n 's/^\(DAEMON\|CLI\)_LIBS *:= *//p' Makefile) libbpf otf2; do
+		grep -Eq "^BuildRequires:.*(pkgconfig\($lib\)|\<$lib-devel)" packaging/ncclinsp.spec.in ||
+			{ echo "$lib is missing"; failed=1; }
+	done
+	return $failed
+}
+check "RPM packages are built with all that there is code for" rpm_needs
 
 cat >"$T/reader.c" <<'EOF'
 #include <fcntl.h>
