@@ -335,6 +335,33 @@ START_TEST(a_refusal_is_an_answer_and_never_silence)
 }
 END_TEST
 
+/* A stream holds its queue: three of 40 MiB are more than a user gets. */
+START_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
+{
+	static const char request[] = "GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n";
+	int fd[3];
+	char *answer;
+
+	fx_serve_close();
+	fx_serve_open(&(struct serve_config){ .group = "tty", .stream_bytes = 40u << 20 });
+	for (int i = 0; i < 3; i++) {
+		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
+		fx_send(fd[i], request, sizeof(request) - 1);
+	}
+	answer = fx_ask_over(fx_connect_as(OTHER_UID, OTHER_UID), "GET", "/v1/processes");
+	ck_assert_int_eq(fx_status(answer), 503);
+	ck_assert_ptr_nonnull(strstr(answer, "\"busy\""));
+	free(answer);
+	json_decref(fx_get("/v1/processes", 200));
+	json_decref(fx_get_over(fx_connect_as(OTHER_UID + 1, OTHER_UID), "/v1/processes", 200));
+	close(fd[0]);
+	fx_pump();
+	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/processes", 200));
+	close(fd[1]);
+	close(fd[2]);
+}
+END_TEST
+
 static void setup_users(void)
 {
 	fx_serve_open(&(struct serve_config){ .group = "tty" });
@@ -353,6 +380,7 @@ int main(void)
 		FX_LOOP(three_users_with_all_they_get_keep_nobody_else_out, 0, FX_COUNT(floods)),
 		FX_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out),
 		FX_TEST(a_refusal_is_an_answer_and_never_silence),
+		FX_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else),
 		FX_TEST(who_records_in_another_format_is_told_to_his_own_user),
 		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
 	};

@@ -228,6 +228,18 @@ static bool route_read_query(struct request *r, char *text, const struct route *
 	       (!q->fields || fields_choose(route->tables, q->fields, &r->chosen, why));
 }
 
+/* A user's answers that wait for its clients have three quarters of what other users' leave. */
+static bool answer_has_room(const struct serve_client *c)
+{
+	uint64_t own = 0, all = 0;
+
+	for (const struct serve_client *o = c->serve->clients; o; o = o->next) {
+		all += o->viewer.all ? 0 : o->answer.bytes;
+		own += o->account == c->account ? o->answer.bytes : 0;
+	}
+	return c->viewer.all || all + own / 3 < SERVE_HELD_BYTES;
+}
+
 enum client_phase serve_request(struct serve_client *c)
 {
 	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = c->body,
@@ -247,6 +259,9 @@ enum client_phase serve_request(struct serve_client *c)
 		answer_refuse(a, 400, "bad_request", "%s", why);
 	else if (route->act && !strcmp(asked->method, route->by))
 		return route_act(route, &r, a) ? CLIENT_ANSWERING : CLIENT_WAITING;
+	else if (!answer_has_room(c))
+		answer_refuse(a, 503, "busy", "answers that clients have not read take %u MiB: read "
+			      "them, or try again in a minute", SERVE_HELD_BYTES >> 20);
 	else if (route->file)
 		route_send_file(route, &r, a);
 	else if (route->fill)

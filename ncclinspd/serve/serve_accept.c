@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "ncclinspd/serve/serve_client.h"
-#include "reader/base/accounts.h"
 
 #define AT_ONCE		32	/* clients let in before the others are served again */
 #define PAUSE_NS	UINT64_C(100000000)
@@ -24,14 +23,12 @@
 
 /* ---- places ------------------------------------------------------------------------ */
 
-static uint32_t places_of_user(const struct serve *s, uid_t uid)
+static uint32_t places_of_user(const struct serve *s, uid_t account)
 {
-	const struct accounts *accounts = s->source.accounts;
-	uid_t account = accounts_of(accounts, uid);
 	uint32_t n = 0;
 
 	for (const struct serve_client *c = s->clients; c; c = c->next)
-		n += c->has_place && accounts_of(accounts, c->viewer.uid) == account;
+		n += c->has_place && c->account == account;
 	return n;
 }
 
@@ -62,7 +59,7 @@ static struct serve_client *place_find_victim(const struct serve *s, const struc
 	uint32_t most = 0;
 
 	for (struct serve_client *c = s->clients; c; c = c->next) {
-		uint32_t places = places_of_user(s, c->viewer.uid);
+		uint32_t places = places_of_user(s, c->account);
 
 		if (!place_is_free_for(c, v, own, places) || places < most)
 			continue;
@@ -74,9 +71,10 @@ static struct serve_client *place_find_victim(const struct serve *s, const struc
 	return victim;
 }
 
-static bool place_take(struct serve *s, const struct viewer *v)
+static bool place_take(struct serve *s, const struct serve_client *c)
 {
-	uint32_t places = s->config.connections, own = places_of_user(s, v->uid);
+	const struct viewer *v = &c->viewer;
+	uint32_t places = s->config.connections, own = places_of_user(s, c->account);
 	struct serve_client *victim;
 
 	if (!v->all && own >= places / 2)
@@ -152,7 +150,7 @@ static int client_let_in(struct serve *s)
 	r = client_add(s, fd);
 	if (r < 0)
 		return r;
-	s->clients->has_place = place_take(s, &s->clients->viewer);
+	s->clients->has_place = place_take(s, s->clients);
 	place_bound_others(s);
 	return 0;
 }

@@ -24,7 +24,7 @@ struct answer {
 	char allow[32];		/* methods, behind a 405; "": does not apply */
 	bool closes;		/* the connection, afterwards */
 	char *text;
-	size_t bytes;
+	size_t bytes;		/* length of the text; without one, memory that it holds */
 	/* Up to `max` bytes; 0: nothing now, client_wake() follows; or one of the above. */
 	ssize_t (*read)(void *arg, char *buf, size_t max);
 	void (*free)(void *arg);	/* frees `arg`; NULL: nothing to be freed */

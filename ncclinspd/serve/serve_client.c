@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/serve/serve_routes.h"
+#include "reader/base/accounts.h"
 
 #define GROUP		"ncclinsp"
 #define SECOND_NS	UINT64_C(1000000000)
@@ -534,6 +535,7 @@ int client_add(struct serve *s, int fd)
 	c->serve = s;
 	c->fd = fd;
 	c->viewer = client_viewer(s, fd);
+	c->account = accounts_of(s->source.accounts, c->viewer.uid);
 	c->readable = c->writable = true;
 	client_enter(c, CLIENT_IDLE);
 	client_enter(c, CLIENT_READING);

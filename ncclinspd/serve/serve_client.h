@@ -13,6 +13,7 @@
 
 #define SERVE_SPARE		64	/* connections without a place, on their way out */
 #define SERVE_BODY_BYTES	65536
+#define SERVE_HELD_BYTES	(128u << 20)	/* answers that users' clients have not taken yet */
 #define SERVE_BLOCK_BYTES	16384	/* a piece of an answer that is written piece by piece */
 
 /* Phases, in the order in which clients give up their places. */
@@ -31,6 +32,7 @@ struct serve_client {
 	struct serve_client *next, **prev;
 	int fd;
 	struct viewer viewer;
+	uid_t account;		/* the viewer's */
 	enum client_phase phase;
 	bool has_place;		/* false: it is told so when it asks, and goes */
 	bool readable, writable;	/* the state as far as is known */

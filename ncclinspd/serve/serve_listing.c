@@ -28,6 +28,7 @@ struct sent_listing {
 	struct chosen chosen;
 	size_t row_bytes;
 	struct block *first, *last;	/* not yet all text */
+	size_t bytes;			/* memory of all blocks so far */
 	uint32_t next;			/* row of the first */
 	struct json text;
 	size_t sent;			/* bytes of text */
@@ -60,6 +61,7 @@ static struct block *listing_add_block(struct sent_listing *l)
 
 	if (!b)
 		return NULL;
+	l->bytes += sizeof(*b);
 	b->next = NULL;
 	b->n = 0;
 	*(l->first ? &l->last->next : &l->first) = b;
@@ -176,6 +178,6 @@ int listing_answer(struct sent_listing *l, int error, struct answer *a)
 	}
 	json_begin_member(&l->text, l->name, '[');
 	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = listing_read,
-			      .free = sent_free, .arg = l };
+			      .free = sent_free, .arg = l, .bytes = l->bytes };
 	return 0;
 }

@@ -189,7 +189,7 @@ int stream_open(struct request *r, struct answer *a)
 	if (!st)
 		return -ENOMEM;
 	*a = (struct answer){ .status = 200, .read = stream_read_queue, .free = stream_free,
-			      .arg = st };
+			      .arg = st, .bytes = st->room };
 	return 0;
 }
 
