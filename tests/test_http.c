@@ -126,7 +126,7 @@ END_TEST
 
 START_TEST(what_is_too_long_is_refused_before_it_ends)
 {
-	static char text[HTTP_HEAD_BYTES + 1];
+	static char text[HTTP_HEAD_BYTES + 8];
 	struct http_refusal why;
 	struct http_request r;
 
@@ -138,6 +138,12 @@ START_TEST(what_is_too_long_is_refused_before_it_ends)
 	ck_assert_int_eq(http_read_head(text, HTTP_HEAD_BYTES - 1, &r, &why), 0);
 	ck_assert_int_eq(http_read_head(text, HTTP_HEAD_BYTES, &r, &why), -1);
 	ck_assert_uint_eq(why.status, 431);
+	memcpy(text, "GET / HTTP/1.1\nX:", 17);
+	memcpy(text + sizeof(text) - 2, "\n\n", 2);	/* it has an end, and is too long */
+	ck_assert_int_eq(http_read_head(text, sizeof(text), &r, &why), -1);
+	ck_assert_uint_eq(why.status, 431);
+	memcpy(text + HTTP_HEAD_BYTES - 2, "\n\n", 2);
+	ck_assert_int_eq(http_read_head(text, sizeof(text), &r, &why), HTTP_HEAD_BYTES);
 }
 END_TEST
 

@@ -296,7 +296,7 @@ ssize_t http_read_head(char *text, size_t bytes, struct http_request *r,
 	if (line > HTTP_LINE_BYTES)	/* there may be no end of it yet */
 		return refusal_set(why, 414, "uri_too_long",
 				   "the request line is longer than 4096 bytes");
-	if (!end && bytes >= HTTP_HEAD_BYTES)
+	if (end ? end - text > HTTP_HEAD_BYTES : bytes >= HTTP_HEAD_BYTES)
 		return refusal_set(why, 431, "head_too_large",
 				   "the request's header fields are longer than 32768 bytes");
 	if (!end)
