@@ -271,6 +271,33 @@ START_TEST(communicators_without_an_id_stand_alone)
 }
 END_TEST
 
+/* The first three processes have all the rows that one user may have. */
+START_TEST(communicators_of_one_user_leave_rows_for_others_and_what_is_left_out_is_counted)
+{
+	json_t *a;
+
+	for (int i = 0; i < 5; i++) {
+		struct process *p = fx_process(100 + i, 0, 0);
+		struct comm one = p->comms[0];
+
+		p->account = i < 4 ? 1 : 2;
+		if (i == 4)
+			continue;
+		free(p->comms);
+		p->ncomms = 3000;
+		p->comms = calloc(p->ncomms, sizeof(one));
+		for (uint32_t k = 0; k < p->ncomms; k++) {
+			p->comms[k] = one;
+			p->comms[k].id = (uint64_t)p->pid << 32 | k;
+		}
+	}
+	a = fx_get("/v1/comms?fields=comm_id", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "comms")), 3 * 3000 + 1);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "comms_left_out")), 3000);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(a_rank_tells_how_far_it_got)
 {
 	json_t *a;
@@ -296,6 +323,7 @@ int main(void)
 		FX_TEST(ranks_of_one_communicator_stand_together),
 		FX_TEST(communicators_that_share_an_id_but_no_size_stay_apart),
 		FX_TEST(communicators_without_an_id_stand_alone),
+		FX_TEST(communicators_of_one_user_leave_rows_for_others_and_what_is_left_out_is_counted),
 		FX_TEST(a_rank_tells_how_far_it_got),
 	};
 

@@ -129,6 +129,7 @@ static void segment_put_comms(struct segment_source *s, struct json *j, const ch
 	(void)target;
 	if (local_ranks_add(&ranks, inspect_process(s->reader)) < 0)
 		must(NULL);
+	json_member_u64(j, "comms_left_out", 0);
 	json_begin_member(j, "comms", '[');
 	local_ranks_put(&s->writer, j, &ranks, comm_fields, local_rank_fields,
 			&(struct chosen){ .some = false });

@@ -22,7 +22,7 @@
 #define APART_NS	(10 * SECOND_NS)
 #define FILES		32
 #define BYTES		(UINT64_C(256) << 20)
-#define FILE_BYTES	(16u << 20)
+#define FILE_BYTES	(64u << 20)
 
 struct blackbox {
 	struct archive *archive;
@@ -42,8 +42,10 @@ int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint
 
 	json_init(&j, FILE_BYTES);
 	r = b->fill(b->arg, reason, now_ns, &j);
-	if (r < 0)
+	if (r < 0) {
+		writer_miss(archive_writer(b->archive), r);
 		return r;
+	}
 	archive_make_id(id, real_ns, reason);
 	r = archive_put(b->archive, id, real_ns, &j, bytes);
 	if (r == 0)

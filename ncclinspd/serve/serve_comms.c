@@ -6,6 +6,7 @@
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/stall.h"
 #include "ncclinspd/serve/serve_parts.h"
+#include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "rows/local_ranks.h"
 #include "util/cleanup.h"
@@ -65,14 +66,24 @@ static int comms_add_process(struct request *r, struct local_ranks *ranks, struc
 	return err;
 }
 
+/* The processes of a user have three quarters at most of the rows that others leave. */
 void serve_comms(struct request *r, struct json *j)
 {
 	CLEANUP(local_ranks_deinit) struct local_ranks ranks = { 0 };
+	struct accounts_tally of = { 0 };
+	uint64_t left_out = 0;
 	struct process *p;
 
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		if (comms_add_process(r, &ranks, p) < 0)
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		uint32_t n = ranks.n, left = n < SERVE_ROWS_MAX ? SERVE_ROWS_MAX - n : 0;
+
+		if (!accounts_may_take(&of, p->account, left))
+			left_out += p->ncomms;
+		else if (comms_add_process(r, &ranks, p) < 0)
 			json_fail(j, -ENOMEM);
+		*accounts_count(&of, p->account) += ranks.n - n;
+	}
+	json_member_u64(j, "comms_left_out", left_out);
 	json_begin_member(j, "comms", '[');
 	local_ranks_put(&r->serve->writer, j, &ranks, comm_fields, local_rank_fields, &r->chosen);
 	json_end(j, ']');
