@@ -70,6 +70,13 @@ START_TEST(levels_have_names)
 }
 END_TEST
 
+START_TEST(foreign_text_makes_no_line_of_its_own_and_no_colour)
+{
+	log_say(LOG_WARN, "why=%s", "no\n<0>fire\r\033[31m\xff");
+	ck_assert_str_eq(look(), "ncclinspd: warn: why=no?<0>fire??[31m?\n");
+}
+END_TEST
+
 START_TEST(long_message_is_cut_to_one_line)
 {
 	static char text[5000];
@@ -110,6 +117,7 @@ int main(void)
 		FX_TEST(under_systemd_the_journal_gets_its_level),
 		FX_TEST(what_is_above_the_level_is_dropped),
 		FX_TEST(levels_have_names),
+		FX_TEST(foreign_text_makes_no_line_of_its_own_and_no_colour),
 		FX_TEST(long_message_is_cut_to_one_line),
 		FX_TEST(flood_is_held_back_and_told_of_later),
 	};

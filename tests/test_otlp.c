@@ -227,7 +227,6 @@ START_TEST(only_what_the_protocol_calls_retryable_is_tried_again)
 	ck_assert_int_eq(a.outcome, answers[_i].outcome);
 	ck_assert_uint_eq(a.rejected, answers[_i].rejected);
 	ck_assert_int_eq(a.error, answers[_i].error);
-	ck_assert_ptr_null(strpbrk(a.why, "\r\n"));
 }
 END_TEST
 

@@ -24,7 +24,6 @@
 #include "reader/base/job.h"
 #include "shmring/clock.h"
 #include "util/log.h"
-#include "util/utf8.h"
 
 #define HOSTS_BYTES	1024
 #define SAID_BYTES	4096	/* bytes of a child's words that are told */
@@ -136,11 +135,9 @@ static void raise_tell(const struct raise *r, char *said)
 	if (!line)
 		log_say(LOG_WARN, "other nodes did not answer in time comm=%s hosts=%s", r->comm,
 			r->now);
-	for (; line && told < LINES_TOLD; line = strtok_r(NULL, "\n", &rest), told++) {
-		utf8_clean(line, strlen(line));
+	for (; line && told < LINES_TOLD; line = strtok_r(NULL, "\n", &rest), told++)
 		log_say(LOG_WARN, "another node does not time every operation comm=%s error=\"%s\"",
 			r->comm, line);
-	}
 }
 
 static void raise_settle(struct raise *r, int error, bool whole)

@@ -279,9 +279,6 @@ void otlp_answer_read(struct otlp_answer *answer, long status, const char *text,
 	*answer = (struct otlp_answer){ .outcome = s->outcome, .error = s->error };
 	snprintf(answer->why, sizeof(answer->why), "HTTP status %ld%s%.*s", status,
 		 bytes ? ": " : "", (int)(bytes < 160 ? bytes : 160), text);
-	for (char *at = answer->why; *at; at++)
-		if ((unsigned char)*at < ' ')
-			*at = ' ';
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
