@@ -371,6 +371,20 @@ START_TEST(what_finds_no_room_is_the_weakest_and_is_counted)
 }
 END_TEST
 
+START_TEST(one_user_leaves_others_places_for_what_goes_by_itself)
+{
+	const struct levels_config config = { .detail = true, .thrift = true, .processes = 16 };
+
+	levels_free(l);
+	ck_assert_int_eq(levels_new(&l, &config), 0);
+	for (int i = 0; i < 20; i++) {
+		p[i].account = i < 16 ? 1 : 2;
+		ck_assert_int_eq(levels_detail(l, &p[i], UINT64_MAX, T0), i < 12 || (i > 15 && i < 19));
+	}
+	ck_assert_uint_eq(levels_stats(l)->forgotten, 5);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -390,6 +404,7 @@ int main(void)
 		FX_TEST(what_happens_by_itself_is_shared_out_among_users),
 		FX_TEST(who_has_ended_has_no_entry_and_gives_its_place_back),
 		FX_TEST(what_finds_no_room_is_the_weakest_and_is_counted),
+		FX_TEST(one_user_leaves_others_places_for_what_goes_by_itself),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

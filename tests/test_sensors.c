@@ -313,6 +313,29 @@ START_TEST(only_gpus_of_live_processes_are_read)
 }
 END_TEST
 
+START_TEST(user_who_invents_gpus_leaves_places_to_others)
+{
+	static struct comm invented[200];
+	struct process liar = { .state = PROCESS_LIVE, .account = 7, .comms = invented,
+				.ncomms = FX_COUNT(invented) };
+	struct process *const both[] = { &liar, &job };
+	struct gpu_health all[SENSORS_GPUS];
+	uint32_t n, real = 0;
+
+	for (uint32_t i = 0; i < liar.ncomms; i++) {
+		invented[i] = (struct comm){ .ready = true, .has_gpu = true };
+		snprintf(invented[i].pci_bus_id, sizeof(invented[i].pci_bus_id), "0001:%02x:00.0", i);
+	}
+	play(FIRST " sm_mhz 1980\n" SECOND_GPU " sm_mhz 1980\n");
+	start(PLAYED);
+	sensors_look(sensors, both, 2, clock_ns(CLOCK_MONOTONIC));
+	n = sensors_gpus(sensors, clock_ns(CLOCK_MONOTONIC), all);
+	for (uint32_t i = 0; i < n; i++)
+		real += !strcmp(all[i].pci_bus_id, FIRST) || !strcmp(all[i].pci_bus_id, SECOND_GPU);
+	ck_assert_uint_eq(real, 2);
+}
+END_TEST
+
 START_TEST(nothing_is_read_where_it_is_switched_off)
 {
 	const struct sensors_config config = { .off = true, .library = PLAYED, .kernel_log = "" };
@@ -337,6 +360,7 @@ int main(void)
 		FX_TEST(a_gpu_that_the_driver_has_lost_is_told),
 		FX_TEST(a_library_that_hangs_holds_nobody_up),
 		FX_TEST(only_gpus_of_live_processes_are_read),
+		FX_TEST(user_who_invents_gpus_leaves_places_to_others),
 		FX_TEST(nothing_is_read_where_it_is_switched_off),
 	};
 

@@ -10,6 +10,7 @@
 
 #include "ncclinspd/around/nvml.h"
 #include "ncclinspd/around/turns.h"
+#include "reader/base/accounts.h"
 #include "shmring/clock.h"
 #include "util/list.h"
 #include "util/phrase.h"
@@ -196,7 +197,8 @@ static void sensors_end(void *state)
 
 /* ---- the loop's side ------------------------------------------------------------------- */
 
-static void wanted_add(struct sensors_wanted *wanted, const struct comm *c)
+static void wanted_add(struct sensors_wanted *wanted, struct accounts_tally *of, uid_t account,
+		       const struct comm *c)
 {
 	char (*id)[sizeof(wanted->id[0])];
 
@@ -205,19 +207,22 @@ static void wanted_add(struct sensors_wanted *wanted, const struct comm *c)
 	for (uint32_t i = 0; i < wanted->n; i++)
 		if (!strcasecmp(wanted->id[i], c->pci_bus_id))
 			return;
-	id = array_add(wanted->id, &wanted->n);
-	if (id)
-		snprintf(*id, sizeof(*id), "%s", c->pci_bus_id);
+	if (!accounts_may_take(of, account, SENSORS_GPUS - wanted->n))
+		return;
+	id = array_must_add(wanted->id, &wanted->n);
+	snprintf(*id, sizeof(*id), "%s", c->pci_bus_id);
+	++*accounts_count(of, account);
 }
 
 void sensors_look(struct sensors *s, struct process *const *list, size_t n, uint64_t now_ns)
 {
 	struct sensors_wanted wanted = { .n = 0 };
+	struct accounts_tally of = { 0 };
 
 	kmsg_look(&s->kmsg, now_ns);
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; list[i]->state == PROCESS_LIVE && k < list[i]->ncomms; k++)
-			wanted_add(&wanted, &list[i]->comms[k]);
+			wanted_add(&wanted, &of, list[i]->account, &list[i]->comms[k]);
 	turns_lock(s->turns);
 	s->wanted = wanted;
 	turns_wake(s->turns);

@@ -123,31 +123,21 @@ static uid_t account_of(const struct diagnose *dg, const struct finding *f)
 	return accounts_of(dg->config.accounts, f->uid);
 }
 
-static uint32_t findings_count_of(const struct diagnose *dg, uid_t account,
-				  enum finding_grade grade)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < dg->config.findings; i++) {
-		const struct finding *f = &dg->findings[i];
-
-		n += finding_is_active(f) && f->grade == grade && account_of(dg, f) == account;
-	}
-	return n;
-}
-
 /* There is no room: the newest of its grade of whoever has more than this user; or NULL. */
 static struct finding *take_from_others(struct diagnose *dg, const struct finding *news,
 					uint64_t now_ns)
 {
-	uid_t account = account_of(dg, news);
-	uint32_t most = findings_count_of(dg, account, news->grade) + 1;
+	struct accounts_tally of = { 0 };	/* findings of that grade */
 	struct finding *taken = NULL;
+	uint32_t most;
 
+	for (uint32_t i = 0; i < dg->config.findings; i++)
+		if (finding_is_active(&dg->findings[i]) && dg->findings[i].grade == news->grade)
+			++*accounts_count(&of, account_of(dg, &dg->findings[i]));
+	most = *accounts_count(&of, account_of(dg, news)) + 1;
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
-		uid_t other = account_of(dg, f);
-		uint32_t n = other == account ? 0 : findings_count_of(dg, other, news->grade);
+		uint32_t n = *accounts_count(&of, account_of(dg, f));
 
 		if (!finding_is_active(f) || f->grade != news->grade || n < most ||
 		    (n == most && (!taken || taken->life.id > f->life.id)))

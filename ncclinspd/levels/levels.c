@@ -18,6 +18,7 @@
 /* The steering of a process that goes on by itself: thrift and detail. */
 struct automatic {
 	uint64_t process_id;	/* 0: not in use */
+	uid_t account;
 	struct thrift thrift;
 	uint64_t detail_since_ns, detail_until_ns;	/* 0: never */
 };
@@ -42,23 +43,27 @@ static struct automatic *automatic_find(const struct levels *l, const struct pro
 	return NULL;
 }
 
-/* NULL: no room. */
+/* NULL: no room, or none for its user. */
 static struct automatic *automatic_find_or_add(struct levels *l, const struct process *p)
 {
-	struct automatic *a = automatic_find(l, p);
+	struct automatic *a = automatic_find(l, p), *unused = NULL;
+	uint32_t own = 0, left = 0;
 
 	if (a)
 		return a;
 	for (uint32_t i = 0; i < l->config.processes; i++) {
 		a = &l->automatic[i];
-		if (a->process_id)
-			continue;
-		*a = (struct automatic){ .process_id = p->id };
-		thrift_init(&a->thrift);
-		return a;
+		unused = a->process_id ? unused : a;
+		left += !a->process_id;
+		own += a->process_id && a->account == p->account;
 	}
-	l->stats.forgotten++;
-	return NULL;
+	if (!accounts_leave_room(own, left)) {
+		l->stats.forgotten++;
+		return NULL;
+	}
+	*unused = (struct automatic){ .process_id = p->id, .account = p->account };
+	thrift_init(&unused->thrift);
+	return unused;
 }
 
 static bool process_is_live(uint64_t process_id, struct process *const *list, size_t n)

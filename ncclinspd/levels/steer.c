@@ -11,6 +11,7 @@
 
 #include "ncclinspd/base/finding.h"
 #include "ncclinspd/base/jobs.h"
+#include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "util/cleanup.h"
@@ -140,13 +141,18 @@ static bool cost_is_of_job(const struct cost *cost, const struct cost *job)
 static struct cost *process_cost(struct steer *st, const struct process *p)
 {
 	struct cost *cost = cost_find(st, p->id);
+	uint32_t own = 0, left = 0;
 
 	if (cost)
 		return cost;
-	cost = cost_find(st, 0);
-	if (!cost)
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		left += !st->costs[i].process_id;
+		own += st->costs[i].process_id && st->costs[i].account == p->account;
+	}
+	if (!accounts_leave_room(own, left))
 		return NULL;
-	*cost = (struct cost){ .job = cost_job(p), .uid = p->uid,
+	cost = cost_find(st, 0);
+	*cost = (struct cost){ .job = cost_job(p), .uid = p->uid, .account = p->account,
 			       .used_ns = st->cost_ns ? st->cost_ns : KERNELCOST_DEFAULT_NS };
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		if (cost_is_of_job(&st->costs[i], cost))

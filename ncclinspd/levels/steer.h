@@ -69,7 +69,7 @@ const struct control *steer_control(const struct steer *st);
 struct cost {
 	uint64_t process_id;	/* 0: not in use */
 	uint64_t job;		/* processes of one job and uid wait for each other, and share */
-	uid_t uid;		/* an estimate; others' jobs may be called anything */
+	uid_t uid, account;	/* an estimate; others' jobs may be called anything */
 	struct overhead overhead;
 	struct kernelcost kernels;
 	uint32_t used_ns;	/* per group, what bursts are planned with; see kernelcost_step() */

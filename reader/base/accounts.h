@@ -54,10 +54,18 @@ static inline bool accounts_are_same(uid_t a, uid_t b)
 	return a % ACCOUNTS_TALLY == b % ACCOUNTS_TALLY;
 }
 
-/* May it have one more, where so many are left?  Three quarters of what others leave at most. */
+/*
+ * May an account that has `own` of something have one more, where so many are left?  It has three
+ * quarters at most of what others leave.
+ */
+static inline bool accounts_leave_room(uint32_t own, uint32_t left)
+{
+	return own / 3 < left;
+}
+
 static inline bool accounts_may_take(struct accounts_tally *t, uid_t account, uint32_t left)
 {
-	return *accounts_count(t, account) / 3 < left;
+	return accounts_leave_room(*accounts_count(t, account), left);
 }
 
 /* An account that has most. */
