@@ -70,6 +70,7 @@ bool handles_add(struct handles *h, uint64_t key, const struct handle_pair *pair
 		atomic_store_explicit(&entry->key, key, memory_order_release);
 		return true;
 	}
+	atomic_fetch_add_explicit(&h->forgotten, 1, memory_order_relaxed);
 	return false;
 }
 

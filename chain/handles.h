@@ -33,7 +33,7 @@ struct handles {
 	uint32_t nsets;		/* a power of two */
 	bool keeps;		/* nothing makes room */
 	_Atomic uint32_t age;
-	_Atomic uint64_t forgotten;	/* made room before they had ended */
+	_Atomic uint64_t forgotten;	/* made room before they had ended, or found none */
 };
 
 /* `key` is above 1 and not in there.  False: no room, or other threads write to the whole set. */

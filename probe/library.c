@@ -129,10 +129,14 @@ static bool elf_has_nccl(struct elf *e)
 {
 	static const uint32_t tables[] = { SHT_DYNSYM, SHT_SYMTAB };
 
-	for (size_t t = 0; t < ARRAY_LEN(tables) && !e->at[CALLS_AllReduce]; t++)
-		for (uint32_t i = 0; i < e->nsections; i++)
-			if (e->sections[i].sh_type == tables[t])
-				elf_read_symbols(e, &e->sections[i]);
+	for (size_t t = 0; t < ARRAY_LEN(tables) && !e->at[CALLS_AllReduce]; t++) {
+		uint32_t i = 0;
+
+		while (i < e->nsections && e->sections[i].sh_type != tables[t])
+			i++;
+		if (i < e->nsections)	/* the only one of its type, by the format */
+			elf_read_symbols(e, &e->sections[i]);
+	}
 	return e->at[CALLS_AllReduce];
 }
 
