@@ -465,6 +465,62 @@ START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
 }
 END_TEST
 
+/* Two processes of one user, six of another. */
+START_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at)
+{
+	enum { MANY = 5000 };
+	struct comm one = first->comms[0];
+	json_t *a;
+
+	first->comms = realloc(first->comms, MANY * sizeof(one));
+	first->ncomms = MANY;
+	for (int i = 0; i < MANY; i++)
+		first->comms[i] = one;
+	for (int i = 0; i < 6; i++)
+		fx_process(20 + i, 0, 0)->account = 7;
+	look_for(1);
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "left_out"), MANY - STUCK_RANKS / 2 / 2);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(hang_of_one_user_is_found_beside_many_of_another)
+{
+	enum { MANY = 400 };
+	struct comm one = first->comms[0];
+	int of_second = 0;
+	json_t *a;
+
+	first->comms = realloc(first->comms, MANY * sizeof(one));
+	first->ncomms = MANY;
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct nci_ev_coll coll = {
+			.type = NCI_EV_COLL, .form = 2, .comm = (uint16_t)i, .serial = 1,
+			.token = token_of(first, i), .start = ticks(), .stop = ticks() + 50,
+			.seq = 3, .count = 1024, .func = 1, .cont = NCI_LINE_CONT, .channels = 2,
+		};
+		struct event ev = { .rec = (const struct nci_record *)&coll,
+				    .comm = &first->comms[i] };
+
+		first->comms[i] = one;
+		first->comms[i].id = 0x1000 + i;
+		reconstruct_event(fx.reconstruct, first, &ev, fx.now_ns);
+	}
+	second->uid = 77;
+	second->comms[0].id = 0xffff;
+	post(second, 3);
+	look_for(70);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 128);
+	for (size_t i = 0; i < json_array_size(fx_at(a, "findings")); i++)
+		of_second += !strcmp("0x000000000000ffff", json_string_value(json_object_get(
+			json_array_get(fx_at(a, "findings"), i), "comm_id")));
+	ck_assert_int_eq(of_second, 1);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(what_still_moves_is_slow_until_it_stops_moving)
 {
 	uint64_t seq;
@@ -792,6 +848,8 @@ int main(void)
 		FX_TEST(a_suspicion_that_proves_wrong_leaves_nothing),
 		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
 		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),
+		FX_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at),
+		FX_TEST(hang_of_one_user_is_found_beside_many_of_another),
 		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),
 		FX_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told),
 		FX_TEST(where_no_end_is_watched_counters_tell_who_is_behind),

@@ -412,6 +412,28 @@ START_TEST(a_process_that_is_forgotten_is_blamed_no_more)
 }
 END_TEST
 
+START_TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten)
+{
+	const uint64_t late[2] = { 0, 0 };
+	struct straggler_sums sums;
+
+	work(4, 1, 2, 5 * MS);
+	for (uint32_t k = 0; k < 10000; k++) {
+		struct straggler_op op = op_of(1000 + k, 2, 2, late);
+
+		for (uint32_t i = 0; i < op.n; i++) {
+			op.part[i].account = 7;
+			op.part[i].process_id = 1000 + i;
+			op.part[i].gpu = 2 * k + i;
+		}
+		straggler_add(straggler, &op, now_ns);
+	}
+	pass(SECOND);
+	ck_assert_uint_eq(look(), 1);
+	ck_assert(straggler_of(straggler, 3, 1, &sums));
+}
+END_TEST
+
 /* Anything may come in; nothing may be read or written where it should not. */
 START_TEST(hostile_operations_do_no_harm)
 {
@@ -467,6 +489,7 @@ int main(void)
 		FX_LOOP(since_is_when_it_began_and_figures_are_of_the_time_since_then, 0, 10),
 		FX_LOOP(why_it_is_late_is_told_as_far_as_its_calls_tell, 0, FX_COUNT(whys)),
 		FX_TEST(a_process_that_is_forgotten_is_blamed_no_more),
+		FX_TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten),
 		FX_LOOP(hostile_operations_do_no_harm, 0, 5),
 	};
 

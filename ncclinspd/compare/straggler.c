@@ -527,9 +527,9 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 	u->series.n = u->nseats;
 	seat->part = *p;
 	track = keyed_find_again(&s->tracks, seat->track, &p->gpu) ?:
-		keyed_use(&s->tracks, &p->gpu, 0, &made);
+		keyed_use(&s->tracks, &p->gpu, p->account, &made);
 	member = keyed_find_again(&s->members, seat->member, &key) ?:
-		 keyed_use(&s->members, &key, 0, &made);
+		 keyed_use(&s->members, &key, p->account, &made);
 	if (!track || !member)
 		return LATE_NOBODY;
 	seat->track = keyed_number(track);
@@ -624,7 +624,7 @@ static struct straggler_unit *unit_take(struct straggler *s, const struct stragg
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
 	const uint64_t key = index_hash(s->seed, words, sizeof(words));
 	bool made;
-	struct straggler_unit *u = keyed_use(&s->units, &key, 0, &made);
+	struct straggler_unit *u = keyed_use(&s->units, &key, op->part[0].account, &made);
 
 	if (u && made) {
 		u->comm = op->comm;
@@ -658,7 +658,7 @@ static struct bucket *straggler_bucket_of(struct straggler *s, const struct stra
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func, op->kind };
 	const uint64_t key = index_hash(s->seed, words, sizeof(words));
 	bool made;
-	struct bucket *b = keyed_use(&s->buckets, &key, 0, &made);
+	struct bucket *b = keyed_use(&s->buckets, &key, op->part[0].account, &made);
 
 	if (b)
 		turn_bucket(b, s->windows);
@@ -713,13 +713,13 @@ static void joint_fill(struct straggler *s, struct straggler_unit *u, struct str
 
 /* NULL: no memory. */
 static struct straggler_member *member_of(struct straggler *s, uint64_t process_id,
-					  uint32_t comm_index)
+					  uint32_t comm_index, uid_t account)
 {
 	const struct member_key key = { process_id, comm_index };
 	bool made;
 
 	/* One that is never compared is not touched: it makes room before those that are. */
-	return keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, 0, &made);
+	return keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, account, &made);
 }
 
 /* Takes in an operation; `end` has what each rank's counts for, compared or not. */
@@ -735,7 +735,8 @@ static void straggler_take(struct straggler *s, const struct straggler_op *op,
 		struct recent more = end[i];
 		struct straggler_member *m = i < j->n ?
 			member_at(s, u->seat[j->part[i].seat].member) :
-			member_of(s, op->part[i].process_id, op->part[i].comm_index);
+			member_of(s, op->part[i].process_id, op->part[i].comm_index,
+				  op->part[i].account);
 
 		more.ops = j->whole;
 		more.wait_ns = j->part[i].wait_ns;
@@ -1125,7 +1126,7 @@ static void member_note_end(struct straggler *s, const struct op *op, uint64_t n
 {
 	const struct recent end = op_end(op);
 	struct straggler_member *m = op->parts ? NULL :
-				     member_of(s, op->process_id, op->comm_index);
+				     member_of(s, op->process_id, op->comm_index, op->account);
 
 	if (m)
 		member_add(m, now_ns, &end);
@@ -1159,6 +1160,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
+			.account = ops[i]->account,
 			.gpu = straggler_gpu(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
 			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,

@@ -38,6 +38,7 @@ struct straggler_part {
 	pid_t pid;
 	uint32_t comm_index;
 	int32_t rank;
+	uid_t account;
 	uint64_t gpu;		/* operations of one number run one after another ... */
 	uint64_t start;		/* ... ordered by this (the GPU's own clock, ns) */
 	uint64_t inside_ns;

@@ -30,12 +30,12 @@ static uint64_t absence_before(const struct absence *e, uint64_t op)
 	return e->op != op && e->age_ns > e->longest_ns ? e->age_ns : e->longest_ns;
 }
 
-void absences_see(struct absences *a, uint64_t comm, uint64_t op, uint64_t age_ns)
+void absences_see(struct absences *a, uid_t account, uint64_t comm, uint64_t op, uint64_t age_ns)
 {
 	struct absence *e;
 	bool made;
 
-	e = age_ns < ABSENCE_LEAST_NS ? NULL : keyed_use(&a->table, &comm, 0, &made);
+	e = age_ns < ABSENCE_LEAST_NS ? NULL : keyed_use(&a->table, &comm, account, &made);
 	if (!e)
 		return;
 	e->longest_ns = absence_before(e, op);

@@ -19,8 +19,8 @@ struct absences {
 int absences_init(struct absences *a);	/* 0 or -ENOMEM */
 void absences_deinit(struct absences *a);
 
-/* A rank of communicator `comm` has been missing in operation `op` for so long by now. */
-void absences_see(struct absences *a, uint64_t comm, uint64_t op, uint64_t age_ns);
+/* A rank of communicator `comm`, a user's, has been missing in operation `op` for so long by now. */
+void absences_see(struct absences *a, uid_t account, uint64_t comm, uint64_t op, uint64_t age_ns);
 
 /* The longest before that operation; 0: there was none. */
 uint64_t absences_longest(const struct absences *a, uint64_t comm, uint64_t op);

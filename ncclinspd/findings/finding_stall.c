@@ -15,6 +15,7 @@
 #include "ncclinspd/findings/stall.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
+#include "tables/keyed.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(3 * SECOND_NS)
@@ -22,15 +23,14 @@
 #define SUSPECTED_NS	(5 * SECOND_NS)	/* time until it is suspected, or its limit if less */
 #define WATCHED_NS	(SECOND_NS * 3 / 10)	/* time in flight until it is looked at closely */
 #define XID_BEFORE_NS	(5 * SECOND_NS)
-#define WATCHES		256
 #define ABSENCE_TIMES	3		/* the longest so far, for one to be critical ... */
 #define ABSENCE_CRITICAL_NS (60 * SECOND_NS)	/* the least time until it is critical */
 
 /* An operation in flight for long: does anything of it still move? */
 struct stall_watch {
-	uint64_t key;		/* key of its group; 0: unused */
+	struct keyed_head head;
+	uint64_t key;		/* key of its group */
 	uint64_t op;		/* op_identity() of the operation */
-	uint64_t seen_ns;
 	uint64_t moved_ns;	/* 0: not since it is watched */
 	uint64_t signature;
 	uint64_t absent_ns;	/* when a rank had last not come to it; 0: all had */
@@ -41,7 +41,7 @@ struct stalls {
 	struct limits *limits;
 	struct paces paces;
 	struct absences absences;
-	struct stall_watch watches[WATCHES];
+	struct keyed watches;	/* as many as there may be groups */
 	struct ras *ras;	/* NULL: NCCL's RAS is not asked */
 };
 
@@ -213,38 +213,26 @@ static uint64_t op_identity(const struct hang_group *g)
 	return index_mix(op->key, op->token);
 }
 
-/* The entry of this group, else an unused one, else the stalest. */
-static struct stall_watch *find_watch(struct stalls *st, uint64_t key)
-{
-	struct stall_watch *stalest = &st->watches[0];
-
-	for (size_t i = 0; i < WATCHES; i++) {
-		if (st->watches[i].key == key)
-			return &st->watches[i];
-		if (st->watches[i].seen_ns < stalest->seen_ns)
-			stalest = &st->watches[i];
-	}
-	return stalest;
-}
-
-/* NULL: seen for the first time, so that nothing can be said yet. */
+/* NULL: seen for the first time, so that nothing can be said yet; or no memory. */
 static struct stall_watch *stall_watch_group(struct stalls *st, const struct stall *s)
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
 	uint64_t key = stall_key(s->c.hang, s->c.group), signature = group_sign(s->c.hang, g);
 	uint64_t now_ns = s->c.hang->now_ns, op = op_identity(g);
-	struct stall_watch *w = find_watch(st, key);
+	bool made;
+	struct stall_watch *w = keyed_use(&st->watches, &key, 0, &made);
 
-	if (w->key != key || w->op != op) {
-		*w = (struct stall_watch){ .key = key, .op = op, .seen_ns = now_ns,
-					   .signature = signature,
-					   .verdict = s->c.verdict.verdict };
+	if (w && (made || w->op != op)) {
+		w->op = op;
+		w->moved_ns = w->absent_ns = 0;
+		w->signature = signature;
+		w->verdict = s->c.verdict.verdict;
 		return NULL;
 	}
-	if (w->signature != signature)
+	if (w && w->signature != signature) {
 		w->moved_ns = now_ns;
-	w->signature = signature;
-	w->seen_ns = now_ns;
+		w->signature = signature;
+	}
 	return w;
 }
 
@@ -273,7 +261,8 @@ static void stall_measure_absence(const struct diagnose *dg, struct stalls *st, 
 	uint64_t longest_ns = absences_longest(&st->absences, comm, op);
 	uint64_t likely_ns = longest_ns + longest_ns / 2, least_ns = ABSENCE_CRITICAL_NS;
 
-	absences_see(&st->absences, comm, op, s->c.hang->now_ns - g->op.enqueued_ns);
+	absences_see(&st->absences, stuck_process(&s->c.hang->ranks.at[g->first])->account, comm,
+		     op, s->c.hang->now_ns - g->op.enqueued_ns);
 	s->c.critical_ns = times->not_joined_critical_ns;
 	if (!longest_ns)
 		return;
@@ -501,6 +490,7 @@ static int stall_init(struct diagnose *dg, void *state)
 	struct stalls *st = state;
 
 	if (absences_init(&st->absences) < 0 ||
+	    keyed_init(&st->watches, &KEYED_CONFIG(struct stall_watch, key, STUCK_RANKS)) < 0 ||
 	    (diagnose_settings(dg)->ras && ras_new(&st->ras) < 0))
 		return -ENOMEM;
 	return limits_new(&st->limits, times->stall_min_ns, times->stall_max_ns);
@@ -512,6 +502,7 @@ static void stall_deinit(void *state)
 
 	ras_free(st->ras);
 	limits_free(st->limits);
+	keyed_deinit(&st->watches);
 	paces_deinit(&st->paces);
 	absences_deinit(&st->absences);
 }

@@ -212,8 +212,8 @@ static struct limits_history *limits_use(struct limits *l, const struct op *op, 
 		return l->last;
 	comm_key = key_of_comm(&kind);
 	key = key_of_kind(&kind, comm_key);
-	keyed_use(&l->histories, &comm_key, 0, new_comm);
-	l->last = keyed_use(&l->histories, &key, 0, &made);
+	keyed_use(&l->histories, &comm_key, op->account, new_comm);
+	l->last = keyed_use(&l->histories, &key, op->account, &made);
 	l->last_kind = kind;
 	return l->last;
 }

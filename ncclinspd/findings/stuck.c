@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "reader/join/inflight.h"
@@ -201,15 +202,29 @@ static bool stuck_rank_has_open(void *arg, const struct hang_rank *r, const stru
 	return p.found;
 }
 
+/* The communicators of a process that are looked at: a share of its user's. */
+static uint32_t stuck_room(struct accounts_tally *of, uint32_t users, const struct process *p)
+{
+	uint32_t room = STUCK_RANKS / users / *accounts_count(of, p->account);
+
+	return room ? room : 1;
+}
+
 int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t now_ns,
 	       uint32_t *left_out)
 {
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
-	uint32_t comms = 0, room = n < STUCK_RANKS ? STUCK_RANKS / (uint32_t)(n + !n) : 1;
+	struct accounts_tally of = { 0 };	/* processes */
+	uint32_t comms = 0, users = 0;
 
 	for (size_t i = 0; i < n; i++)
+		users += !(*accounts_count(&of, list[i]->account))++;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t room = stuck_room(&of, users, list[i]);
+
 		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
+	}
 	*h = (struct hang){ .now_ns = now_ns, .most = STUCK_LOCAL, .is_open = stuck_rank_has_open,
 			    .arg = (void *)source };
 	if (list_init(&h->ranks, comms) < 0)
@@ -218,7 +233,7 @@ int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t no
 	for (size_t i = 0; i < n; i++) {
 		struct stuck_walk w = { .process = list[i], .ranks = &h->ranks.at[h->ranks.n] };
 
-		*left_out += process_add_ranks(h, list[i], room);
+		*left_out += process_add_ranks(h, list[i], stuck_room(&of, users, list[i]));
 		w.n = (size_t)(&h->ranks.at[h->ranks.n] - w.ranks);
 		reconstruct_open(source->reconstruct, list[i], walk_take_op, &w);
 	}

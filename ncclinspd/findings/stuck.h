@@ -15,7 +15,7 @@
  * Every pair of a communicator's ranks is looked at, and tables of communicators come
  * from jobs: what is more than this is left out, of each process what is oldest.
  */
-#define STUCK_RANKS	2048	/* all in all; each process may have its share */
+#define STUCK_RANKS	2048	/* all in all; a user has a share, of which each process has one */
 #define STUCK_LOCAL	32	/* ranks of one communicator */
 
 struct diagnose_source;
