@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -636,6 +637,16 @@ START_TEST(what_is_no_such_file_is_told)
 }
 END_TEST
 
+START_TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once)
+{
+	snprintf(path, sizeof(path), "%s/pipe", fx_tmpdir());
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	assert_unusable("not a regular file");
+	snprintf(path, sizeof(path), "%s", fx_tmpdir());
+	assert_unusable("not a regular file");
+}
+END_TEST
+
 START_TEST(a_file_that_is_cut_is_told_at_any_byte)
 {
 	static char text[1 << 20];
@@ -745,6 +756,7 @@ int main(void)
 		FX_TEST(steps_of_the_host_end_with_the_last_kernel),
 		FX_LOOP(compressed_or_of_absolute_times_it_is_the_same, 0, 4),
 		FX_LOOP(what_is_no_such_file_is_told, 0, 13),
+		FX_TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once),
 		FX_TEST(a_file_that_is_cut_is_told_at_any_byte),
 		FX_LOOP(steps_have_a_number_and_a_bound, 0, 2),
 		FX_TEST(names_have_a_bound),

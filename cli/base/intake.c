@@ -5,12 +5,32 @@
  */
 #include "cli/base/intake.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/base/must.h"
 #include "util/utf8.h"
+
+int intake_open(int dir, const char *path, size_t *bytes, const char **why)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	*why = strerror(errno);
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+		*why = "not a regular file";
+		close(fd);
+		fd = -1;
+	}
+	if (fd >= 0 && bytes)
+		*bytes = (size_t)st.st_size;
+	return fd;
+}
 
 static void intake_bound_number(json_t *value)
 {

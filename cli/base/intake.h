@@ -9,9 +9,16 @@
  */
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define INTAKE_MOST	(INT64_C(1) << 60)	/* 36 years in ns: nothing that is true is more */
+
+/*
+ * Opens a regular file below the directory, or AT_FDCWD; *bytes: its size, unless that is NULL.
+ * Nothing else is waited for, as a named pipe.  -1: *why tells.
+ */
+int intake_open(int dir, const char *path, size_t *bytes, const char **why);
 
 /*
  * NULL, and *error unless that is NULL, where it is no JSON.  A number beyond INTAKE_MOST, or

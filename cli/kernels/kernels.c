@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -387,17 +388,17 @@ static int kineto_read(struct kineto *f)
 int kernels_read(struct kernels *k, const char *path, char why[KERNELS_WHY])
 {
 	struct kineto f = { .k = k, .why = why };
-	int r;
+	const char *refusal;
+	int r, fd;
 
 	*k = (struct kernels){ .path = must(strdup(path)), .names = must(json_object()),
 			       .pid = UNKNOWN_I32, .rank = UNKNOWN_I32 };
 	utf8_clean(k->path, strlen(path));
 	*why = '\0';
-	f.file = gzopen(path, "re");
-	if (!f.file) {
-		snprintf(why, KERNELS_WHY, "%s", strerror(errno));
-		return -1;
-	}
+	fd = intake_open(AT_FDCWD, path, NULL, &refusal);
+	if (fd < 0)
+		return kineto_fail(&f, refusal);
+	f.file = must(gzdopen(fd, "r"));
 	f.buffer = must(malloc(BUFFER));
 	gzbuffer(f.file, BUFFER);
 	r = kineto_read(&f);

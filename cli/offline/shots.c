@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,21 +93,17 @@ static const char *reader_text(void *arg, const char *text, size_t bytes)
 
 char *shots_read_file(int dir, const char *path, size_t most, size_t *bytes, const char **why)
 {
-	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = intake_open(dir, path, bytes, why);
 	FILE *file = fd < 0 ? NULL : must(fdopen(fd, "r"));
 	char *text = NULL;
-	struct stat st;
 
-	*why = strerror(errno);
 	if (!file)
 		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		*why = "not a regular file";
-	} else if ((size_t)st.st_size > most) {
+	if (*bytes > most) {
 		*why = "too large";
 	} else {
-		text = must(malloc((size_t)st.st_size + 1));
-		*bytes = fread(text, 1, (size_t)st.st_size, file);
+		text = must(malloc(*bytes + 1));
+		*bytes = fread(text, 1, *bytes, file);
 		text[*bytes] = '\0';
 	}
 	if (ferror(file)) {
