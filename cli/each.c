@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command for many nodes that has nothing to say of them together: a child for each, as if it
- * had been called for that host, whose output is kept until all are done.
+ * had been called for that host, whose output is kept until it is done, and those before it.
  */
 #include "cli/each.h"
 
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,19 +25,19 @@ extern char **environ;
 struct each {
 	pid_t pid;
 	FILE *said;
-	int code;
+	enum cli_exit code;	/* where no child could be started */
 };
 
 /* Refusals and failures are told on stderr, so that a program need not read all. */
-static void each_print(struct each *e, const char *host)
+static void each_print(struct each *e, const char *host, int code)
 {
-	FILE *to = e->code == CLI_DONE ? stdout : stderr;
+	FILE *to = code == CLI_DONE ? stdout : stderr;
 	char *line = NULL;
 	size_t room = 0;
 
 	rewind(e->said);
 	while (getline(&line, &room, e->said) > 0)
-		fprintf(to, "%s: %s", host, line);
+		fprintf(to, "%s: %s%s", host, line, strchr(line, '\n') ? "" : "\n");
 	free(line);
 	fclose(e->said);
 }
@@ -46,54 +47,54 @@ static void each_start(struct each *e, char **argv, int argc, const char *host)
 {
 	char **words = must(calloc((size_t)argc + 2, sizeof(*words))), *option;
 	posix_spawn_file_actions_t actions;
+	int error;
 
 	if (asprintf(&option, "--host=%s", host) < 0)
 		option = NULL;
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	words[argc] = must(option);
-	e->said = must(tmpfile());
+	e->said = must(fdopen(memfd_create("ncclinsp", MFD_CLOEXEC), "r+"));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, fileno(e->said), STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fileno(e->said), STDERR_FILENO);
-	if (posix_spawn(&e->pid, "/proc/self/exe", &actions, NULL, words, environ)) {
+	error = posix_spawn(&e->pid, "/proc/self/exe", &actions, NULL, words, environ);
+	if (error) {
 		e->pid = 0;
 		e->code = CLI_FAILED;
-		fprintf(e->said, "ncclinsp cannot be run: %s\n", strerror(errno));
+		fprintf(e->said, "ncclinsp cannot be run: %s\n", strerror(error));
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	free(option);
 	free(words);
 }
 
-static void each_wait(struct each *e)
+/* Returns its exit code, once it is done. */
+static int each_end(struct each *e, const char *host)
 {
-	int status = 0;
+	int status = 0, code = e->code;
 
-	if (!e->pid)
-		return;
-	while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	e->code = WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
+	if (e->pid) {
+		while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR)
+			;
+		code = WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
+	}
+	each_print(e, host, code);
+	return code;
 }
 
 int each_run(char **argv, int argc, const struct hosts *hosts)
 {
-	uint32_t n = hosts->names.n, waited = 0;
-	struct each *all = must(calloc(n, sizeof(*all)));
-	int code = CLI_DONE;
+	struct each at_a_time[AT_A_TIME] = { { .pid = 0 } };
+	uint32_t n = hosts->names.n, started = 0;
+	int worst = CLI_DONE, code;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (i - waited == AT_A_TIME)
-			each_wait(&all[waited++]);
-		each_start(&all[i], argv, argc, hosts->names.at[i]);
+		for (; started < n && started - i < AT_A_TIME; started++)
+			each_start(&at_a_time[started % AT_A_TIME], argv, argc,
+				   hosts->names.at[started]);
+		code = each_end(&at_a_time[i % AT_A_TIME], hosts->names.at[i]);
+		worst = code > worst ? code : worst;
 	}
-	while (waited < n)
-		each_wait(&all[waited++]);
-	for (uint32_t i = 0; i < n; i++) {
-		each_print(&all[i], hosts->names.at[i]);
-		code = all[i].code > code ? all[i].code : code;
-	}
-	free(all);
-	return code;
+	return worst;
 }

@@ -266,4 +266,12 @@ stop_daemon
 wait "$TAIL"
 check "tail ends with 3 when the daemon goes" test $? -eq 3
 
+# ---- many hosts, told one after the other --------------------------------------------
+
+each_host() {
+	(ulimit -n 48; NCCLINSP_SSH=false "$I" status -H 'n[1-50]' >"$T/out" 2>"$T/err") && return 1
+	[ "$(sed 's/:.*//' "$T/err" | tr '\n' ' ')" = "$(printf 'n%d ' {1..50})" ]
+}
+check "more hosts than descriptors: each is told, in order" each_host
+
 done_testing
