@@ -148,6 +148,7 @@ double late_watched_ns(const struct late_window *w);
 
 #define LATE_STAGES	"Send and Recv"	/* the function of a stage of a pipeline */
 #define LATE_COST	0.015	/* part of the time that a late rank costs at least */
+#define LATE_SUSPECT	12	/* part of a window before which nobody is suspected */
 
 /*
  * Does it cost LATE_COST, and is that no chance?  Of ranks that are alike any would be as late as

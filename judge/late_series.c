@@ -7,7 +7,6 @@
 #define SLOTS		(LATE_SLOTS + 1)
 #define HALF		(LATE_COST / 2)
 #define NO_SCATTER	16.0	/* F of two levels against one */
-#define SUSPECT		12	/* part of a window before which nobody is suspected */
 #define GAPS		4	/* times from one lateness to the next: then it is over */
 #define NO_WORK		2	/* windows without an operation: then it is over, too */
 #define TRIALS		4	/* windows, of which */
@@ -271,7 +270,7 @@ static struct late_rank rank_suspect(const struct late_series *s, uint32_t rank,
 	struct late_slot since;
 	struct late_view v;
 
-	if (now_ns - since_ns < window_ns / SUSPECT || costs_level(c, onset, c->n) < LATE_COST)
+	if (now_ns - since_ns < window_ns / LATE_SUSPECT || costs_level(c, onset, c->n) < LATE_COST)
 		return r;
 	since = series_sum(s, onset);
 	v = slot_view(s, &since, scratch);

@@ -11,14 +11,17 @@
 #include "cli/base/member.h"
 #include "cli/base/must.h"
 
-/* A row, and the number of the first of its cause. */
+/* A row, the finding that has it, and the number of the first of its cause. */
 struct death_row {
 	struct death death;
+	const json_t *finding;
 	uint32_t cause;
 };
 
 struct death_rows {
 	LIST(struct death_row);
+	deaths_waiting_fn *waiting;
+	void *arg;		/* the caller's */
 };
 
 static const json_t *finding_processes(const json_t *finding)
@@ -30,6 +33,15 @@ bool deaths_are_of(const json_t *finding)
 {
 	return member_is(finding, "kind", "died") && member_true(finding, "active") &&
 	       json_array_size(finding_processes(finding));
+}
+
+bool deaths_have(const struct shots_node *node, int32_t pid)
+{
+	json_each(finding, node->findings)
+		json_each(process, deaths_are_of(finding) ? finding_processes(finding) : NULL)
+			if (member_i32(process, "pid") == pid)
+				return true;
+	return false;
 }
 
 /* The owner of that process, as the node's communicators have it. */
@@ -64,7 +76,7 @@ static void add_finding(struct death_rows *rows, const struct shots_node *node,
 		struct death_row *row = must(list_append(rows));
 		struct whom who = shots_whom(process, node->host);
 
-		*row = (struct death_row){ .death = {
+		*row = (struct death_row){ .finding = finding, .death = {
 			.ended_ns = shots_clock_at(&node->clock,
 						   member_number(process, "ended_mono_ns",
 								 UNKNOWN_U64)),
@@ -76,7 +88,9 @@ static void add_finding(struct death_rows *rows, const struct shots_node *node,
 			.func = member_text(process, "func", NULL),
 			.seq = member_number(process, "seq", UNKNOWN_U64),
 			.op_comm_name = member_text(process, "comm_name", NULL),
+			.waiting = rows->waiting(node, who.pid, rows->arg),
 			.status = member_i32(process, "wait_status"),
+			.xid.number = (int32_t)member_number(process, "xid", 0),
 			.oom_kills = member_number(process, "oom_kills", UNKNOWN_U64),
 			.memory_cgroup = member_text(process, "memory_cgroup", NULL),
 			.memory_above =
@@ -110,31 +124,36 @@ static void deaths_join(struct death_rows *rows)
 	}
 }
 
-static void deaths_tell(const struct death_rows *rows, deaths_found_fn *found, void *arg)
+static void deaths_tell(const struct death_rows *rows, deaths_found_fn *found)
 {
 	const struct death **list = must(calloc(rows->n + 1, sizeof(*list)));
 
 	for (uint32_t first = 0; first < rows->n; first++) {
+		const json_t *own = rows->at[first].finding;
 		uint32_t n = 0;
 
-		for (uint32_t i = first; i < rows->n; i++)
-			if (rows->at[i].cause == first)
-				list[n++] = &rows->at[i].death;
+		for (uint32_t i = first; i < rows->n; i++) {
+			if (rows->at[i].cause != first)
+				continue;
+			list[n++] = &rows->at[i].death;
+			own = rows->at[i].finding == own ? own : NULL;
+		}
 		if (n)
-			found(list, n, arg);
+			found(list, n, own, rows->arg);
 	}
 	free(list);
 }
 
-void deaths_find(const struct shots *s, deaths_found_fn *found, void *arg)
+void deaths_find(const struct shots *s, deaths_waiting_fn *waiting, deaths_found_fn *found,
+		 void *arg)
 {
-	struct death_rows rows = { .n = 0 };
+	struct death_rows rows = { .n = 0, .waiting = waiting, .arg = arg };
 
 	for (uint32_t n = 0; n < s->nodes.n; n++)
 		json_each(finding, s->nodes.at[n]->findings)
 			if (deaths_are_of(finding))
 				add_finding(&rows, s->nodes.at[n], finding);
 	deaths_join(&rows);
-	deaths_tell(&rows, found, arg);
+	deaths_tell(&rows, found);
 	list_deinit(&rows);
 }

@@ -36,11 +36,13 @@ struct told {
 	json_t *slow;	/* the rows of slow links */
 	json_t *elsewhere; /* set of comm_id: a node has found its ranks waiting for another's */
 	json_t *hung;	/* set of comm_id: an operation of it hangs, and has its rows */
+	json_t *waiting;	/* what waits for a process that died, by process_key() */
 };
 
 /* ---- communicators ------------------------------------------------------------------- */
 
-#define ID 24	/* bytes of an id as text */
+#define ID  24	/* bytes of an id as text */
+#define KEY 288	/* bytes of process_key() */
 
 static char *id_text(uint64_t id, char text[ID])
 {
@@ -288,8 +290,8 @@ static json_t *late_own_row(const struct shots_comm *comm, const struct shots_ra
 			    const json_t *f)
 {
 	const json_t *evidence = json_object_get(f, "evidence");
-	json_t *row = make_row("straggler", "warning", "STRAGGLER", comm, rank,
-			       member_text(f, "text", ""));
+	json_t *row = make_row("straggler", "warning", member_text(f, "verdict", "straggler"), comm,
+			       rank, member_text(f, "text", ""));
 
 	json_object_set(row, "func", json_object_get(evidence, "func"));
 	json_object_set(row, "wait_ns", json_object_get(evidence, "blame_ns"));
@@ -326,7 +328,7 @@ static json_t *late_joint_row(const struct told *t, const struct offline_straggl
 	if (!late_has_lasted(t, l, own))
 		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
-	row = make_row("straggler", "warning", "STRAGGLER", l->comm, rank, text);
+	row = make_row("straggler", "warning", words_verdict(c.verdict)->name, l->comm, rank, text);
 	json_object_set_new(row, "func", json_string(c.func));
 	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
 	json_object_set_new(row, "age_ns", late_age(l, own, rank));
@@ -340,15 +342,23 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	const struct shots_rank *rank = shots_rank(l->comm, l->rank);
 	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
 	const json_t *own = told_own_finding(t, rank, "straggler");
-	json_t *row = own && finding_tells_all(own, l->comm) ?
-		      late_own_row(l->comm, rank, own) : late_joint_row(t, l, rank, own);
+	json_t *row;
 
+	if (!own && late_span(l) < WINDOW_NS / LATE_SUSPECT && !late_has_lasted(t, l, own))
+		return;
+	row = own && finding_tells_all(own, l->comm) ? late_own_row(l->comm, rank, own) :
+						       late_joint_row(t, l, rank, own);
 	row_set_number(row, "rank", l->rank);
 	json_object_set_new(row, "ops", json_integer((json_int_t)l->c.judged));
 	json_object_set_new(row, "last", json_integer((json_int_t)l->c.last));
 	json_object_set_new(row, "share", json_real(share));
 	keep_worst(t, rank, row);
 	json_decref(row);
+}
+
+static bool kind_is_of_hang(const json_t *row)
+{
+	return member_is(row, "kind", "stall") || member_is(row, "kind", "desync");
 }
 
 /* Is it one of a process that is told already to have not come, to something else? */
@@ -377,6 +387,71 @@ static bool told_has_hang(const struct told *t, const struct hang_case *c)
 	return c->verdict.nranks;
 }
 
+/* The name of a node's process in a set. */
+static const char *process_key(const char *host, int32_t pid, char key[KEY])
+{
+	snprintf(key, KEY, "%.255s %" PRId32, host, pid);
+	return key;
+}
+
+/* One death is one row, which tells what waits.  False: no node tells of that death. */
+static bool told_has_death(struct told *t, const struct hang_case *c)
+{
+	char key[KEY], text[128];
+	bool told = false;
+
+	if (c->verdict.verdict != VERDICT_RANK_DEAD)
+		return false;
+	hang_say_waiting(c, text, sizeof(text));
+	for (uint32_t i = 0; !told && i < c->verdict.nranks; i++) {
+		const struct hang_rank *r = hang_rank_of(c, c->verdict.ranks[i]);
+		const struct shots_rank *rank = r ? r->owner : NULL;
+
+		told = rank && deaths_have(rank->node, rank->row->pid);
+		if (told)
+			json_object_set_new(t->waiting, process_key(rank_host(rank),
+					    rank->row->pid, key), json_string(text));
+	}
+	return told;
+}
+
+/* NCCL's RAS named ranks of other nodes to the node. */
+static bool finding_is_heard(const json_t *f)
+{
+	return json_array_size(report_get(f, "evidence.ras_ranks"));
+}
+
+static bool finding_has_ranks(const json_t *f, const struct hang_verdict *v)
+{
+	const json_t *ranks = json_object_get(f, "ranks");
+	bool same = json_array_size(ranks) == v->nranks;
+
+	for (uint32_t i = 0; same && i < v->nranks; i++)
+		same = json_integer_value(json_array_get(ranks, i)) == v->ranks[i];
+	return same;
+}
+
+/*
+ * The finding of a node that knows more of the hang than rows tell: ranks that RAS named where the
+ * cause is not seen, or, of the same verdict and ranks, an Xid or a network interface that fails.
+ */
+static const json_t *told_own_hang(const struct told *t, const struct hang_case *c, uint64_t comm)
+{
+	for (uint32_t n = 0; n < t->shots->nodes.n; n++)
+		json_each(f, t->shots->nodes.at[n]->findings) {
+			if (!kind_is_of_hang(f) || !member_true(f, "active") ||
+			    member_hex(f, "comm_id") != comm)
+				continue;
+			if (c->verdict.verdict == VERDICT_UNKNOWN ? finding_is_heard(f) :
+			    member_is(f, "verdict", words_verdict(c->verdict.verdict)->name) &&
+			    finding_has_ranks(f, &c->verdict) &&
+			    (json_is_integer(report_get(f, "evidence.xid")) ||
+			     json_is_object(report_get(f, "evidence.nic"))))
+				return f;
+		}
+	return NULL;
+}
+
 /* A row for each rank that the verdict names; where it names none, one of the communicator. */
 static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 {
@@ -386,9 +461,16 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 	uint32_t rows = c->verdict.nranks ? c->verdict.nranks : 1;
 	const struct shots_comm *comm;
 	struct told *t = arg;
+	const json_t *own;
 	char id[ID], text[1024];
 
 	if (told_has_hang(t, c))
+		return;
+	own = told_own_hang(t, c, any->id);
+	if (own && c->verdict.verdict == VERDICT_UNKNOWN)
+		return;		/* it becomes a row as it is */
+	json_object_set_new(t->hung, id_text(any->id, id), json_true());
+	if (told_has_death(t, c))
 		return;
 	comm = shots_comm(t->shots, any->id, any->nranks);
 	hang_say(c, text, sizeof(text));
@@ -397,10 +479,9 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
 		json_t *row = told_add_row(t, kind, hang_is_warning(c) ? "warning" : "critical",
 					   words_verdict(c->verdict.verdict)->name, comm,
-					   r ? r->owner : NULL, text);
+					   r ? r->owner : NULL, member_text(own, "text", text));
 
-		json_object_set_new(t->hung, id_text(any->id, id), json_true());
-		row_set_grade(row, !suspected, 0);
+		row_set_grade(row, !suspected, 1);
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
 		if (g->op.func)
 			json_object_set_new(row, "func", json_string(g->op.func));
@@ -409,30 +490,30 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 	}
 }
 
-/* Is it named already, as the one for which others wait? */
-static bool told_has_dead(const struct told *t, const struct death *d)
+static const char *tell_waiting(const struct shots_node *node, int32_t pid, void *arg)
 {
-	json_each(row, t->rows)
-		if (member_is(row, "verdict", "RANK_DEAD") && member_is(row, "host", d->who.host) &&
-		    json_integer_value(json_object_get(row, "pid")) == d->who.pid)
-			return true;
-	return false;
+	const struct told *t = arg;
+	char key[KEY];
+
+	return member_text(t->waiting, process_key(node->host, pid, key), NULL);
 }
 
 /* One row for deaths of one cause, of whatever nodes. */
-static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
+static void tell_death(const struct death *const *deaths, uint32_t n, const json_t *own, void *arg)
 {
 	const struct death *first = deaths[0];
-	bool critical = died_is_critical(deaths, n);
+	bool critical = died_is_critical(deaths, n), waited = died_waiting(deaths, n);
 	struct told *t = arg;
 	const struct shots_node *node = shots_node(t->shots, first->who.host);
 	char text[1024];
 	json_t *row;
 
-	if (told_has_dead(t, first))
-		return;
 	died_say(deaths, n, text, sizeof(text));
-	row = told_add_row(t, "died", critical ? "critical" : "warning", "died",
+	if (own && (!waited || member_text(own, "verdict", NULL)))
+		snprintf(text, sizeof(text), "%s", member_text(own, "text", text));
+	row = told_add_row(t, "died", critical ? "critical" : "warning",
+			   waited ? words_verdict(VERDICT_RANK_DEAD)->name :
+				    member_text(own, "verdict", "died"),
 			   first->has_comm_id ? told_find_comm(t, first->comm_id) : NULL, NULL,
 			   text);
 	if (first->who.rank != UNKNOWN_I32)
@@ -585,11 +666,6 @@ static bool told_has_slow_peer(const struct told *t, const json_t *f)
 	return false;
 }
 
-static bool kind_is_of_hang(const json_t *row)
-{
-	return member_is(row, "kind", "stall") || member_is(row, "kind", "desync");
-}
-
 /*
  * Is a node's finding a row?  What all nodes together say of hangs and late ranks is there, but
  * for a hang within the node that is not old enough yet, or of which no operation tells.
@@ -603,7 +679,8 @@ static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 		return !told_has_slow_peer(t, f);
 	if (!kind_is_of_hang(f))
 		return true;
-	return whole && !json_object_get(t->hung, member_text(f, "comm_id", ""));
+	return (whole || finding_is_heard(f)) &&
+	       !json_object_get(t->hung, member_text(f, "comm_id", ""));
 }
 
 /* The row of the same fault that another node has found already, which then is that node's too. */
@@ -682,7 +759,7 @@ static void told_finding(struct told *t, const struct shots_node *node, const js
 	json_object_set_new(row, "host", json_string(host));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
 	row_set_grade(row, !member_is(f, "grade", "suspected"), 0);
-	if (member_is(f, "kind", "stall") || member_is(f, "kind", "desync"))
+	if (kind_is_of_hang(f))
 		json_object_set_new(t->hung, member_text(f, "comm_id", ""), json_true());
 }
 
@@ -801,7 +878,7 @@ static void told_all(struct told *t)
 
 	told_each_finding(t, told_take_elsewhere);
 	hangs_find(t->shots, tell_hang, t);
-	deaths_find(t->shots, tell_death, t);
+	deaths_find(t->shots, tell_waiting, tell_death, t);
 	stragglers_find(t->shots, told_late, t);
 	slow_peers_find(t->slow_peers, tell_slow_peer, t);
 	told_each_finding(t, told_stage);
@@ -823,7 +900,8 @@ json_t *joint_verdicts(struct joint *joint)
 	struct told t = { .shots = &joint->shots, .slow_peers = &joint->slow_peers,
 			  .flight = joint->flight, .rows = json_array(),
 			  .late = json_object(), .slow = json_array(),
-			  .elsewhere = json_object(), .hung = json_object() };
+			  .elsewhere = json_object(), .hung = json_object(),
+			  .waiting = json_object() };
 
 	shots_settle(&joint->shots);
 	told_all(&t);
@@ -831,6 +909,7 @@ json_t *joint_verdicts(struct joint *joint)
 	json_decref(t.slow);
 	json_decref(t.elsewhere);
 	json_decref(t.hung);
+	json_decref(t.waiting);
 	return t.rows;
 }
 

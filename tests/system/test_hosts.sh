@@ -63,8 +63,8 @@ late_is_named() {
 check "of all nodes one rank is late, and named with its node: not those who wait" wait_until 60 late_is_named
 check "... by top, on its first line" eval '"$I" top -b -n 1 -H $ALL >"$T/out"; grep -q "^4 nodes  jobs 1 " "$T/out" && grep -Eq "^! .*rank 1 of tp" "$T/out"'
 check "... in the table of ranks, and no other" eval '
-	[ "$("$I" ranks -H $ALL -o csv --no-header --fields host,world_rank,comm_name,verdict -f "verdict~STRAGGLER" | sort -u)" = "node02,5,tp,STRAGGLER" ]'
-check "... by report, without files" eval '"$I" report -H $ALL -o csv --no-header --fields verdict,rank,host | grep -qx "STRAGGLER,1,node02"'
+	[ "$("$I" ranks -H $ALL -o csv --no-header --fields host,world_rank,comm_name,verdict -f "verdict~STEADY" | sort -u)" = "node02,5,tp,STEADY" ]'
+check "... by report, without files" eval '"$I" report -H $ALL -o csv --no-header --fields verdict,rank,host | grep -qx "STEADY,1,node02"'
 check "... and check: one line, as for one node" eval 'ends 1 "$I" check -H $ALL && says "^NCCLINSP WARNING - .*rank 1 of tp.*node02"'
 check "what is no table of all is told node by node" eval '[ "$("$I" status -H $ALL --fields host --no-header | tr "\n" ,)" = "node00: node00,node01: node01,node02: node02,node03: node03," ]'
 check "levels are changed on all" eval '"$I" level node trace --for 1m -H $ALL >"$T/out" && for n in 00 01 02 03; do grep -q "^node$n: " "$T/out" || exit 1; done'

@@ -19,7 +19,7 @@ same() {
 	jq -c "$ALIKE"'[.findings[] | select(.active and .has_hung) | [.verdict, (.ranks | sort), (.text | alike)]] | sort' \
 		<(jq '.findings[] |= (.has_hung = (.kind == "stall" or .kind == "desync"))' "$SNAP") >"$T/found"
 	"$I" report -o json "$SNAP" >"$T/report"
-	jq -c "$ALIKE"'[.verdicts[] | select(.severity != "info" and (IN(.verdict; "died", "RANK_DEAD", "STRAGGLER") | not))] | group_by(.text) |
+	jq -c "$ALIKE"'[.verdicts[] | select(.severity != "info" and (IN(.kind; "died", "straggler") | not))] | group_by(.text) |
 		map([.[0].verdict, (map(.rank | values) | sort), (.[0].text | alike)]) | sort' "$T/report" >"$T/told"
 	jq -e --arg v "$1" 'any(.[]; .[0] == $v)' "$T/found" >/dev/null && cmp "$T/found" "$T/told"
 }
@@ -44,17 +44,42 @@ hangs METADATA_MISMATCH size-mismatch
 hangs COMM_DEADLOCK comm-deadlock
 hangs LINK stuck-step
 hangs GPU_STUCK frozen-gpu
-# The daemon tells of a death in the words of the death, and adds who waits.
-start_job killed
+# told JQ FINDING: with its node's finding changed so the report says that.
+told() {
+	jq -c --argjson more "$2" '(.findings[] | select(.active and .kind == "stall" or .kind == "desync")) += ($more + {text: "so it is"})' \
+		"$(cat "$T/path")" >"$T/told.json"
+	"$I" report -o json "$T/told.json" >"$T/report"
+	jq -c '[.verdicts[] | select(.kind == "stall" or .kind == "desync") | [.verdict, .text == "so it is"]]' "$T/report" >"$T/out"
+	jq -e "$1" "$T/out" || { cat "$T/out"; return 1; }
+}
+check "... in the words of a node that knows an error of a GPU beside" told 'length > 0 and all(.[]; . == ["GPU_STUCK", true])' \
+	'{"evidence": {"xid": 79}}'
+check "... if it says the same" told 'length > 0 and all(.[]; . == ["GPU_STUCK", false])' '{"verdict": "LINK", "evidence": {"xid": 79}}'
+# The daemon tells of a death in the words of the death, and adds who waits, wherever: one finding, one row.
+cat >"$T/dies.scn" <<-SCN
+	processes 4
+	comm dp ranks 0-3 channels 2
+	comm tp ranks 0,1 ranks 2,3 channels 2
+	kill process 2 comm tp op 19
+	hold forever
+	loop forever
+		compute 2ms
+		AllReduce tp 256Ki float32
+		AllReduce dp 1Mi float32
+	end
+SCN
+start_job "$T/dies.scn"
 dead() {
 	"$I" snapshot >"$T/path" && SNAP=$(cat "$T/path") && wait_until 10 test -s "$SNAP" || return 1
 	pid=$(sed -n 's/.*process 2 is pid //p' "$T/sim")
-	jq -e --argjson pid "$pid" '[.findings[] | select(.active and (.kind == "stall" or any(.evidence.processes[]?; .pid == $pid))) |
-		[.kind, .verdict, .ranks]] == [["died", "RANK_DEAD", [2]]]' "$SNAP" &&
+	jq -c --argjson pid "$pid" '[.findings[] | select(.active and (.kind == "stall" or any(.evidence.processes[]?; .pid == $pid))) |
+		[.kind, .verdict, .ranks[0], .text]]' "$SNAP" >"$T/found"
+	jq -e 'length == 1 and .[0][:3] == ["died", "RANK_DEAD", 2] and (.[0][3] | test(" waits? in "))' "$T/found" || return 1
 	"$I" report -o json "$SNAP" >"$T/report"
-	jq -e --argjson pid "$pid" '[.verdicts[] | select(.pid == $pid) | [.verdict, .rank]] == [["RANK_DEAD", 2]]' "$T/report"
+	jq -c --argjson pid "$pid" '[.verdicts[] | select(.pid == $pid and .kind != "straggler") | [.kind, .verdict, .rank, .text]]' "$T/report" |
+		diff "$T/found" -
 }
-check "killed: one death is one finding, and one row of the report" wait_until 40 dead
+check "one death is one finding, and one row of the report, in the same words" wait_until 40 dead
 end_job
 hangs NOT_RUNNING late-for-ever <<-SCN
 	processes 4
@@ -96,6 +121,8 @@ JOB_PID=$!
 started+=("$JOB_PID")
 check "from the node of those who wait nobody can tell, and the report says the same of it alone" \
 	soon_same UNKNOWN
+check "... unless NCCL's RAS has told the node" told '. == [["NOT_JOINED", true]]' \
+	'{"verdict": "NOT_JOINED", "ranks": [3], "evidence": {"ras_ranks": [{"rank": 3}]}}'
 # both: a file of each node, in $T, and what the report says of them, in $T/report.
 both() {
 	local snap
@@ -113,7 +140,7 @@ reports() {
 		{ cat "$T/report"; return 1; }
 }
 check "from the files of both the report names who did not come, on its node" wait_until 20 reports \
-	'[.verdicts[] | select(.severity != "info" and .verdict != "STRAGGLER")] | length == 1 and (.[0] |
+	'[.verdicts[] | select(.severity != "info" and .kind != "straggler")] | length == 1 and (.[0] |
 		[.verdict, .comm_name, .rank, .host] == ["NOT_JOINED", "dp", 3, "node1"] and
 		(.text | test("^rank 3 \\(pid [0-9]+, node1\\) has not come to AllReduce #40 on dp; .*; ranks 0-2 wait there\\. ") and
 			 (test("not on") | not)))'
@@ -144,7 +171,7 @@ late_on() {
 	PID=$(sed -n "s/.*: process $2 is pid //p" "$T/sim")
 	PIDS=$(sed -n "s/.*: process .* is pid //p" "$T/sim" | jq -cs .)
 	check "late to $1: the rank is named, and nobody who waited for it" wait_until 20 reports \
-		"[.verdicts[] | select(.verdict == \"STRAGGLER\" and ([.pid] - $PIDS == [])) |
+		"[.verdicts[] | select(.kind == \"straggler\" and ([.pid] - $PIDS == [])) |
 		  [.pid, .host]] == [[$PID, \"$3\"]]"
 	check "... in the daemon's words" reports '.verdicts | any(.text | test("comes last in .* after the first, which costs the others"))'
 	end_job
@@ -169,7 +196,7 @@ JOB_PID=$!
 started+=("$JOB_PID")
 PIDS() { sed -n "s/.*: process .* is pid //p" "$T/sim" | jq -cs .; }
 check "late by turns: both are named, each on its node" wait_until 40 eval 'reports \
-	"[.verdicts[] | select(.verdict == \"STRAGGLER\" and ([.pid] - $(PIDS) == [])) | [.rank, .host]] |
+	"[.verdicts[] | select(.kind == \"straggler\" and ([.pid] - $(PIDS) == [])) | [.rank, .host]] |
 	 sort == [[1, \"node0\"], [2, \"node1\"]]"'
 end_job
 done_testing

@@ -18,7 +18,7 @@ SCN
 nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/scn" 2>"$T/sim" &
 JOB_PID=$!
 started+=("$JOB_PID")
-has_run() { api_is collectives '[.collectives[].seq] | max > 100'; }
+has_run() { api_is collectives "[.collectives[].seq] | max > 900"; }
 check "a job runs" wait_until 60 has_run
 check "a snapshot is written when it is asked for, and its path printed" \
 	eval 'SNAP=$("$I" snapshot) && wait_until 10 test -s "$SNAP" && jq -e .format "$SNAP"'
@@ -33,10 +33,13 @@ stop_daemon
 # verdict JQ PATH...: it is told of these.
 verdict() { "$I" report -o json "${@:2}" >"$T/out"; { [ -s "$T/out" ] && jq -e "$1" "$T/out" >/dev/null; } || { cat "$T/out"; return 1; }; }
 check "the late rank is named" verdict \
-	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
+	'.verdicts | map(select(.kind == "straggler")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 # Seconds of it are a suspicion, as for the daemon; what its node has found is found.
 check "... as suspected, which is no finding" eval 'jq ".findings = []" "$SNAP" >"$T/seconds.json"
-	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and will be found if it lasts for three" "$I" report "$T/seconds.json"'
+	exits 0 "STEADY[?].*rank 1 of dp .*It is suspected, and will be found if it lasts for three" "$I" report "$T/seconds.json"'
+jq -c '(.samples | map(.done_mono_ns) | max) as $newest | .samples |= map(select(.done_mono_ns > $newest - 4000000000))' \
+	"$T/seconds.json" >"$T/moment.json"
+check "... a moment of it is nothing, as for the daemon" verdict '[.verdicts[] | select(.text | test("comes last"))] == []' "$T/moment.json"
 # late_found JQ: the node has found a late rank, as JQ has it.
 late_found() {
 	jq -c '.findings = [{kind: "straggler", active: true, grade: "found", severity: "warning", verdict: "STEADY",
@@ -44,20 +47,20 @@ late_found() {
 }
 late_found '.verdict = "ELSEWHERE" | .ranks = [] | .severity = "info"'
 check "... and found where a node has waited for it for long" verdict \
-	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "found"]]' "$T/found.json"
+	'[.verdicts[] | select(.kind == "straggler") | [.rank, .grade]] == [[1, "found"]]' "$T/found.json"
 late_found '.ranks = [0]'
 check "... not where its node found another one" verdict \
-	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "suspected"]]' "$T/found.json"
+	'[.verdicts[] | select(.kind == "straggler") | [.rank, .grade]] == [[1, "suspected"]]' "$T/found.json"
 jq -c '.findings = [] | .samples += (.samples | map(.seq += 1000000 | .done_mono_ns += 200000000000))' "$SNAP" >"$T/long.json"
 check "... or its samples are of minutes" verdict \
-	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "found"]]' "$T/long.json"
+	'[.verdicts[] | select(.kind == "straggler") | [.rank, .grade]] == [[1, "found"]]' "$T/long.json"
 late_found .
 check "... or its node has: without any daemon; with the code of a finding" exits 10 \
-	'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$T/found.json"
+	'STEADY.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$T/found.json"
 # why TEXT JQ: the sentence says that, with such evidence of its node.
 why() {
 	late_found ". + {evidence: ({func: \"AllReduce\", blame_ns: 30, moved_ns: 0} + $2)}"
-	verdict "[.verdicts[] | select(.verdict == \"STRAGGLER\").text | test(\"$1\")] == [true]" "$T/found.json"
+	verdict "[.verdicts[] | select(.kind == \"straggler\").text | test(\"$1\")] == [true]" "$T/found.json"
 }
 check "... why, in the words of the daemon: its GPU" why 'its GPU is still busy with earlier work' '{why: "gpu"}'
 check "... its input" why 'but its process calls NCCL late: see the process.s input pipeline' '{why: "host"}'
@@ -68,13 +71,13 @@ check "... or that it is not known" why 'See that GPU.s clock' '{why: null}'
 late_found '.ranks = [0] | .text = "rank 0 of dp is the pipeline stage that the others wait for" |
 	.evidence = {func: "Send and Recv", window_ns: 100, blame_ns: 20}'
 check "a slow stage of a pipeline is named, in the words of its node" verdict '
-	[.verdicts[] | select(.rank == 0) | [.verdict, .grade, .func, .text]] == [["STRAGGLER", "found", "Send and Recv",
+	[.verdicts[] | select(.rank == 0) | [.verdict, .grade, .func, .text]] == [["STEADY", "found", "Send and Recv",
 		"rank 0 of dp is the pipeline stage that the others wait for"]]' "$T/found.json"
 late_found .
 # Each is last in half of the operations: of two ranks one always is.
 jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
-check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv --no-header "$T/found.json"
+check "csv has the same" exits 10 '^warning,STEADY,' "$I" report -o csv --no-header "$T/found.json"
 
 # Four ranks: in each operation rank LATE (of the operation $i) comes 5 ms late; in every twentieth another one stops
 # for 490 ms.
@@ -88,7 +91,7 @@ stops() {
 	verdict "$2" "$T/stops.json"
 }
 check "who is late 5 ms of each operation is named, though a few of 490 ms stand beside" stops 2 \
-	'[.verdicts[] | [.verdict, .rank, .last, .ops]] == [["STRAGGLER", 2, 61, 61]]'
+	'[.verdicts[] | [.verdict, .rank, .last, .ops]] == [["STEADY", 2, 61, 61]]'
 check "... and nobody where others are by turns" stops '$i * 7 % 4' '.verdicts == []'
 
 # ---- the tables of the live commands --------------------------------------------------
@@ -141,7 +144,7 @@ for n in $(seq 0 99); do node "$n" 37 | zstd -q >"$T/many/node$n.json.zst"; done
 bounded() { (ulimit -v 1048576; verdict "$@"); }
 check "of a hundred nodes the late rank is named, with its node, within 1 GiB" bounded \
 	'.nodes == 100 and (.verdicts | length == 1) and
-	 (.verdicts[0] | .verdict == "STRAGGLER" and .rank == 75 and .host == "node37" and .nranks == 200)' "$T/many"
+	 (.verdicts[0] | .verdict == "STEADY" and .rank == 75 and .host == "node37" and .nranks == 200)' "$T/many"
 check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "... and is in one table with all others" eval \
@@ -164,6 +167,8 @@ for n in 1 2 3 4 5; do
 done
 check "who has not joined what others wait in is named" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED") | [.rank, .host, .seq]] == [[10, "node5", 1000], [11, "node5", 1000]]' "$T"/stuck*.json
+check "... before who is late elsewhere" verdict '[.verdicts[] | select(.severity == "warning").kind] == ["desync", "desync", "straggler"]' \
+	"$T"/stuck*.json "$T/found.json"
 jq -c '.written_at = "2020-01-01T00:00:00.000000000Z"' "$T/stuck5.json" >"$T/stuck5.old"
 check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
@@ -280,7 +285,7 @@ if [ -n "${LONG:-}" ]; then
 	mkdir "$T/whole"
 	for n in $(seq 0 99); do whole "$n" | zstd -q >"$T/whole/node$n.json.zst"; done
 	check "a hundred whole nodes are read within 1 GiB, and the late rank is named" bounded \
-		'.nodes == 100 and ([.verdicts[] | [.verdict, .rank, .host]] == [["STRAGGLER", 299, "node37"]])' "$T/whole"
+		'.nodes == 100 and ([.verdicts[] | [.verdict, .rank, .host]] == [["STEADY", 299, "node37"]])' "$T/whole"
 fi
 
 # What is read costs no more than a few looks at each byte: a tree of it would be five times as much.
