@@ -64,6 +64,9 @@ static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *ro
 		listing_tell_filters(cli, filters, sizeof(filters));
 		snprintf(text, sizeof(text), "no finding matches %s", filters);
 		prose_put(&frame, LINE_PLAIN, 0, 0, text);
+	} else if (!json_array_size(rows) && cli->all &&
+		   !json_integer_value(report_get(answer, "watched.live"))) {
+		prose_put(&frame, LINE_PLAIN, 0, 0, "no fault was found");
 	} else if (!json_array_size(rows)) {
 		verdicts_put_calm(&frame, answer, cli_now_ns());
 	}

@@ -4,6 +4,7 @@
  * late, what to look at.  Whatever fails here, the job runs.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +45,13 @@ static void run_complain(const char *what, const char *why)
 	fprintf(stderr, "ncclinsp: %s: %s; the job runs all the same\n", what, why);
 }
 
-/* A variable that the user has set already stays as it is. */
+/* A variable that the user has set already stays as it is; an empty one is not set. */
 static void variable_offer(const char *name, const char *value)
 {
-	if (value && *value)
-		setenv(name, value, 0);
+	const char *given = getenv(name);
+
+	if (*value)
+		setenv(name, value, !given || !*given);
 }
 
 static bool plugin_is_ours(const char *given)
@@ -92,7 +95,12 @@ static void run_start_own(struct job_run *run, struct cli *cli)
 	int r = own_open(&run->own, *run->state_dir ? run->state_dir : NULL);
 
 	if (r) {
-		run_complain("cannot start a daemon", strerror(-r));
+		run_complain("cannot start a daemon",
+			     r == -EBUSY ? "another ncclinsp run of this launcher has been "
+					   "starting or ending one for 6 s" :
+			     r == -ENOENT ? "ncclinspd is not installed beside this program" :
+			     r == -EACCES ? "XDG_RUNTIME_DIR, TMPDIR and /tmp cannot be written" :
+			     strerror(-r));
 		own_close(&run->own);
 		return;
 	}
@@ -215,24 +223,38 @@ static void phrase_add_processes(struct phrase *text, const struct job_run *run,
 		   n == 1 ? "" : "es", records, lost);
 }
 
+/* The GPUs that the job used here; a process that tells none has one. */
+static size_t gpus_count(const struct cli *cli)
+{
+	json_auto_t *comms = NULL, *gpus = json_object();
+	char pid[24];
+
+	client_get(cli->client, "/v1/comms", &comms);
+	json_each(comm, json_object_get(comms, "comms"))
+		json_each(rank, json_object_get(comm, "local_ranks")) {
+			snprintf(pid, sizeof(pid), "%d", member_i32(rank, "pid"));
+			json_object_set_new(gpus, member_text(rank, "gpu_uuid", pid), json_true());
+		}
+	return json_object_size(gpus);
+}
+
 /* Adds the part of the ranks' time that operations took, and the part of it that was waiting. */
 static void phrase_add_cost(struct phrase *text, const struct cli *cli)
 {
-	json_t *sums = NULL;
+	json_auto_t *sums = NULL;
 	double share = 0, waited = 0;
 
-	if (!client_get(cli->client, "/v1/summary?window=all&by=comm", &sums))
+	if (!client_get(cli->client, "/v1/summary?window=all&by=comm,rank", &sums))
 		json_each(row, json_object_get(sums, "rows")) {
 			double part = json_number_value(json_object_get(row, "share"));
 
 			share += part;
 			waited += part * json_number_value(json_object_get(row, "wait_fraction"));
 		}
-	json_decref(sums);
 	if (share > 0)
 		phrase_add(text, "; NCCL took %.0f %% of their time, and %.0f %% of that was "
-			   "waiting for other ranks", share < 1 ? 100 * share : 100,
-			   100 * waited / share);
+			   "waiting for other ranks",
+			   100 * fmin(share / (double)gpus_count(cli), 1), 100 * waited / share);
 }
 
 static void head_put(const struct job_run *run, struct cli *cli, int status, const json_t *all,

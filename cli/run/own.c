@@ -26,6 +26,7 @@
 #include "cli/common/cli.h"
 #include "reader/base/job.h"
 #include "reader/read/life.h"
+#include "util/list.h"
 
 #define PATIENCE_NS UINT64_C(6000000000)	/* the longest start or end of somebody else */
 #define LOOK_NS	    10000000
@@ -69,7 +70,10 @@ static bool lock_is_taken(int fd, int operation)
 	return true;
 }
 
-/* Waits while somebody else has it, for a while; a descriptor or a negative errno. */
+/*
+ * Waits while somebody else has it, for a while; a descriptor or a negative errno: -EBUSY: it is
+ * still held, -ESTALE: it was removed meanwhile.
+ */
 static int lock_open(const struct own *own, const char *name, int operation)
 {
 	char path[PATH_MAX];
@@ -79,18 +83,22 @@ static int lock_open(const struct own *own, const char *name, int operation)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	if (lock_is_taken(fd, operation) && file_is_still(fd, path))
+	if (!lock_is_taken(fd, operation)) {
+		close(fd);
+		return -EBUSY;
+	}
+	if (file_is_still(fd, path))
 		return fd;
-	close(fd);	/* it was removed meanwhile, or is still held */
-	return -EBUSY;
+	close(fd);
+	return -ESTALE;
 }
 
 /* Nobody else begins or ends from now on; the last user may have removed all of it meanwhile. */
 static int own_elect(struct own *own)
 {
-	int r = 0;
+	int r = -ESTALE;
 
-	for (int i = 0; i < TRIES && own->election < 0; i++) {
+	for (int i = 0; i < TRIES && own->election < 0 && r == -ESTALE; i++) {
 		r = dir_make(own->dir);
 		if (r)
 			return r;
@@ -169,22 +177,32 @@ static int own_start(const struct own *own, const char *state_dir)
 	return pid > 0 ? 0 : -EAGAIN;
 }
 
-/* -ENAMETOOLONG: the directory's path is too long for a socket. */
+/* False: the directory cannot be written, or its path is too long for a socket. */
+static bool own_name_below(struct own *own, const char *home, const char *name)
+{
+	if (access(home, W_OK | X_OK) ||
+	    snprintf(own->socket, sizeof(own->socket), "%s/%s/" DAEMON ".sock", home, name) >=
+	    (int)sizeof(own->socket))
+		return false;
+	snprintf(own->dir, sizeof(own->dir), "%s/%s", home, name);
+	snprintf(own->control, sizeof(own->control), "%s/control", own->dir);
+	return true;
+}
+
+/* Batch jobs often have an XDG_RUNTIME_DIR that is not there. */
 static int own_name(struct own *own)
 {
+	const char *const homes[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
 	pid_t of = job_local_rank(NULL) ? getppid() : getpid();
-	const char *home = getenv("XDG_RUNTIME_DIR") ?: getenv("TMPDIR") ?: "/tmp";
 	char name[64];
 
 	snprintf(name, sizeof(name), "ncclinsp-run-%u-%d-%llu", (unsigned)geteuid(), (int)of,
 		 (unsigned long long)life_start_time(LIFE_PROC, of));
 	snprintf(own->shm, sizeof(own->shm), NCI_SHM_DIR "/%s", name);
-	snprintf(own->control, sizeof(own->control), "%s/%s/control", home, name);
-	if (snprintf(own->socket, sizeof(own->socket), "%s/%s/" DAEMON ".sock", home, name) >=
-	    (int)sizeof(own->socket))
-		return -ENAMETOOLONG;
-	snprintf(own->dir, sizeof(own->dir), "%s/%s", home, name);
-	return 0;
+	for (size_t i = 0; i < ARRAY_LEN(homes); i++)
+		if (homes[i] && own_name_below(own, homes[i], name))
+			return 0;
+	return -EACCES;
 }
 
 static void own_leave_election(struct own *own)

@@ -97,6 +97,29 @@ check "... in the words of the daemon, which has seen all ranks" same_words
 check "... for report" bash -c "'$B/ncclinsp' report '$T/kept' | grep -Eq 'STEADY|INTERMITTENT'"
 check "nothing is left behind but that" test -z "$(left)"
 
+# Two communicators of different ranks: each rank is 80 % of its time in one of them, and no more.
+cat >"$T/two.scn" <<-SCN
+	processes 4
+	comm a ranks 0,1 channels 2
+	comm b ranks 2,3 channels 2
+	link intra latency 10us rate 1GB/s
+	loop 100
+		compute 8ms jitter 2%
+		AllReduce a 8Mi float32
+		AllReduce b 8Mi float32
+	end
+SCN
+part_of_time() {
+	run "$B/nccl-sim" --plugin "$PLUGIN" "$T/two.scn" 2>"$T/err"
+	local part=$(tr '\n' ' ' <"$T/err" | sed -n 's/.*NCCL took \([0-9]*\) % .*/\1/p')
+	[ "$part" -gt 30 ] && [ "$part" -lt 85 ] || { cat "$T/err"; return 1; }
+}
+check "NCCL's part of the time is that of the ranks, whichever communicators they have" part_of_time
+check "... and that nothing was wrong is told" grep -qx "no fault was found" "$T/err"
+check "a directory for the user that is not there is no obstacle" \
+	eval 'XDG_RUNTIME_DIR=$T/none run -q env | grep -q "^NCCLINSP_SOCKET=$T/ncclinsp-run-"'
+check "a variable that is empty is not set" eval 'NCCL_PROFILER_PLUGIN= run -q env | grep -qx "NCCL_PROFILER_PLUGIN=$PLUGIN"'
+
 # Beside each other under one launcher they share one daemon, so that ranks are compared.
 beside() {
 	local i pids=()
@@ -139,6 +162,20 @@ planted() {
 	grep -qx done "$T/out" && grep -q "cannot start a daemon: Operation not permitted; the job runs all the same" "$T/err"
 }
 check "a directory that others may write is not used, and the job runs" planted
+
+# Who starts or ends the daemon, and hangs in it, holds up nobody for long.
+held() {
+	SECONDS=0
+	OMPI_COMM_WORLD_LOCAL_RANK=0 bash -c '
+		d='"$T"'/ncclinsp-run-'"$(id -u)"'-$$-$(sed "s/.*) //" /proc/$$/stat | cut -d" " -f20)
+		mkdir -m 700 "$d"
+		exec 9>"$d/election"
+		flock 9
+		"'"$B"'/ncclinsp" run -q echo done 9>&-
+		rm -r "$d"' >"$T/out" 2>"$T/err"
+	grep -qx done "$T/out" && grep -q "another ncclinsp run of this launcher" "$T/err" && [ "$SECONDS" -lt 20 ]
+}
+check "one that hangs while it starts or ends a daemon holds up the others for seconds" held
 
 # ---- a daemon that is there --------------------------------------------------------------
 export NCCLINSP_SOCKET=$SOCK
