@@ -326,21 +326,23 @@ static int snapshot_keep(const struct job_run *run, const struct cli *cli)
 {
 	char part[PATH_MAX + 8];
 	json_t *root = NULL;
+	int r = client_get(cli->client, "/v1/snapshot", &root);
 	FILE *out;
-	bool whole;
 
-	if (client_get(cli->client, "/v1/snapshot", &root))
-		return -EIO;
 	json_decref(root);
+	if (r)
+		return r;
 	snprintf(part, sizeof(part), "%s.tmp", run->snapshot);
 	out = fopen(part, "we");
 	if (!out)
 		return -errno;
-	whole = fputs(client_body(cli->client), out) >= 0;
-	whole = !fclose(out) && whole && !rename(part, run->snapshot);
-	if (!whole)
+	if (fputs(client_body(cli->client), out) < 0)
+		r = -errno;
+	if (fclose(out) || (!r && rename(part, run->snapshot)))
+		r = r ?: -errno;
+	if (r)
 		remove(part);
-	return whole ? 0 : -EIO;
+	return r;
 }
 
 static void report_put(const struct job_run *run, const struct cli *cli)

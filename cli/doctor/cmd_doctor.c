@@ -8,6 +8,7 @@
 #include "cli/common/listing.h"
 #include "cli/common/prose.h"
 #include "cli/doctor/doctor.h"
+#include "util/utf8.h"
 
 #define INDENT 20
 
@@ -28,15 +29,19 @@ static void (*const looks[])(struct doctor *doctor) = {
 void doctor_say(struct doctor *doctor, const char *check, enum doctor_state state,
 		const char *next, const char *format, ...)
 {
-	char text[DOCTOR_PATH + 256];
+	char text[DOCTOR_PATH + 256], advice[DOCTOR_PATH + 256];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	snprintf(advice, sizeof(advice), "%s", next ?: "");
+	utf8_clean(text, strlen(text));		/* paths may hold any byte */
+	utf8_clean(advice, strlen(advice));
 	json_array_append_new(doctor->rows,
 			      json_pack("{s:s s:s s:s s:s?}", "check", check, "state",
-					states[state], "text", text, "next", next));
+					states[state], "text", text, "next",
+					next ? advice : NULL));
 }
 
 static int checks_fetch(struct cli *cli, void *arg, json_t **root)

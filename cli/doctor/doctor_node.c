@@ -125,7 +125,8 @@ void doctor_version(struct doctor *doctor)
 	if (!doctor->status)
 		return;
 	if (version && !strcmp(version, NCCLINSP_VERSION))
-		doctor_say(doctor, "version", DOCTOR_OK, NULL, "all are %s", version);
+		doctor_say(doctor, "version", DOCTOR_OK, NULL, "the daemon and this program are %s",
+			   version);
 	else
 		doctor_say(doctor, "version", DOCTOR_WARNING, "restart the daemon after an upgrade",
 			   "the daemon is %s, this program " NCCLINSP_VERSION,

@@ -47,6 +47,7 @@ check "but not one that knows" eval 'exam 0 && ! grep -q "so that levels reach" 
 check "a library that is not there is the first thing that is wrong" \
 	eval 'exam 1 NCCL_PROFILER_PLUGIN=nonsense && says "first thing that is wrong: library: libnccl-profiler-nonsense.so"'
 : >"$T/broken.so"
+check "... whatever bytes its name has" eval 'exam 1 NCCL_PROFILER_PLUGIN="$(printf "/a\\377\\033.so")" && says "failed library /a\\?\\?.so does not load"'
 check "one that is no library does not end the examination" \
 	eval 'exam 1 NCCL_PROFILER_PLUGIN="$T/broken.so" && says "failed library .*broken.so does not load" && says "ok daemon"'
 mkdir "$SHM/elsewhere" "$T/elsewhere"
