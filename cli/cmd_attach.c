@@ -481,12 +481,13 @@ static int attach_choose(struct attach_run *a)
 	if (!cli->argument == !cli->job)
 		return cli_reject("attach needs processes (attach 4711 or attach 4711,4712) or a "
 				  "job (attach --job ID)");
-	if (cli->argument && strlen(cli->argument) >= sizeof(a->pids))
-		return cli_reject("attach: too many processes");
 	if (cli->argument)
 		snprintf(a->pids, sizeof(a->pids), "%s", cli->argument);
 	else
 		job_find_pids(cli->job, a->scratch, a->pids, sizeof(a->pids));
+	if (strlen(a->pids) + 1 == sizeof(a->pids))	/* the last may be cut */
+		return cli_reject("attach: too many processes: give the pids of some, as in "
+				  "attach 4711,4712");
 	a->ranks = pids_read_ranks(a->pids, a->scratch);
 	if (*a->pids)
 		return CLI_DONE;

@@ -273,5 +273,6 @@ each_host() {
 	[ "$(sed 's/:.*//' "$T/err" | tr '\n' ' ')" = "$(printf 'n%d ' {1..50})" ]
 }
 check "more hosts than descriptors: each is told, in order" each_host
+check "more processes than attach takes are refused: none is cut off a list" exits 2 'too many processes' "$I" attach "$(seq -s, 1 2000)"
 
 done_testing
