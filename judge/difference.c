@@ -181,37 +181,42 @@ static bool ranges_meet(const struct difference_side *a, const struct difference
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* The links beside link i: their largest over their least, and the one in the middle. */
-static double others_spread(const double *links, uint32_t n, uint32_t i, double *sorted,
-			    double *middle)
+/* The links beside one of that time: their largest over their least, and the one in the middle. */
+static double others_spread(const double *sorted, uint32_t n, double time, double *middle)
 {
-	uint32_t others = 0;
+	uint32_t own = values_below(sorted, n, time, false), others = n - 1;
+#define OTHER(i) sorted[(i) + ((i) >= own)]
 
-	for (uint32_t k = 0; k < n; k++)
-		if (k != i)
-			sorted[others++] = links[k];
-	*middle = stat_median(sorted, others);
-	return sorted[others - 1] / sorted[0];
+	*middle = (OTHER((others - 1) / 2) + OTHER(others / 2)) / 2;
+	return OTHER(others - 1) / OTHER(0);
+#undef OTHER
 }
 
-void difference_measure_link(struct difference *d, const double *a, const double *b, uint32_t n,
-			     uint32_t i, double *scratch)
+static void link_measure(struct difference *d, const double *a, const double *b, uint32_t n)
 {
 	double spread, a_middle, b_middle, alone, beside, least;
 
-	*d = (struct difference){ .test = n > DIFFERENCE_OTHERS ? DIFFERENCE_LINKS :
-							    DIFFERENCE_NONE };
-	if (d->test == DIFFERENCE_NONE)
-		return;
-	spread = others_spread(a, n, i, scratch, &a_middle) *
-		 others_spread(b, n, i, scratch, &b_middle);
-	d->a = a[i];
-	d->b = b[i];
+	spread = others_spread(a, n, d->a, &a_middle) * others_spread(b, n, d->b, &b_middle);
 	d->change = (d->b - d->a) / d->a;
 	alone = log(d->b / d->a);
 	beside = alone - log(b_middle / a_middle);
 	least = log(fmax(spread, 1 + DIFFERENCE_LINKS_LEAST));
 	d->apart = fabs(alone) >= least && fabs(beside) >= least && alone * beside > 0;
+}
+
+void difference_measure_links(struct difference *d, uint32_t n, double *scratch)
+{
+	double *a = scratch, *b = scratch + n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		d[i] = (struct difference){ .a = a[i] = d[i].a, .b = b[i] = d[i].b,
+					    .test = n > DIFFERENCE_OTHERS ? DIFFERENCE_LINKS :
+									    DIFFERENCE_NONE };
+	}
+	stat_sort(a, n);
+	stat_sort(b, n);
+	for (uint32_t i = 0; i < n && n > DIFFERENCE_OTHERS; i++)
+		link_measure(&d[i], a, b, n);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------ */

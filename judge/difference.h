@@ -55,9 +55,11 @@ struct difference {
 void difference_measure(struct difference *d, const struct difference_side *a,
 			const struct difference_side *b, double *scratch);
 
-/* Link i of those that both runs have of a communicator; `a` and `b` are their times for a byte. */
-void difference_measure_link(struct difference *d, const double *a, const double *b, uint32_t n,
-			     uint32_t i, double *scratch);
+/*
+ * The links that both runs have of a communicator, whose `a` and `b` are their times for a byte.
+ * `scratch` has room for twice as many.
+ */
+void difference_measure_links(struct difference *d, uint32_t n, double *scratch);
 
 /* Decide which rows differ, of all that were compared together; `order` has room for n. */
 void difference_judge(struct difference *rows, uint32_t n, uint32_t *order);

@@ -2,6 +2,7 @@
 /* Figures of two runs, drawn by chance: what differs is found, and chance is not. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "judge/difference.h"
 #include "tests/fixture.h"
@@ -189,16 +190,31 @@ END_TEST
 /* Four links, of which the second has changed from `from` to `to`. */
 static bool link_differs(uint32_t n, double from, double to, double others_to, double apart)
 {
-	struct difference d;
+	struct difference d[16];
 
-	for (uint32_t i = 0; i < n; i++) {
-		a[i] = i == 1 ? from : 1;
-		b[i] = i == 1 ? to : others_to * (i == 2 ? apart : 1);
-	}
-	difference_measure_link(&d, a, b, n, 1, scratch);
-	difference_judge(&d, 1, order);
-	return d.differs;
+	for (uint32_t i = 0; i < n; i++)
+		d[i] = (struct difference){ .a = i == 1 ? from : 1,
+					    .b = i == 1 ? to : others_to * (i == 2 ? apart : 1) };
+	difference_measure_links(d, n, scratch);
+	difference_judge(d, n, order);
+	return d[1].differs;
 }
+
+START_TEST(fifty_thousand_links_take_no_longer_than_to_sort_them)
+{
+	const uint32_t n = 50000;
+	struct difference *d = calloc(n, sizeof(*d));
+	double *room = calloc(2 * (size_t)n, sizeof(*room));
+
+	for (uint32_t i = 0; i < n; i++)
+		d[i] = (struct difference){ .a = 1, .b = i == 4711 ? 1.5 : 1 };
+	difference_measure_links(d, n, room);
+	for (uint32_t i = 0; i < n; i++)
+		ck_assert_int_eq(d[i].apart, i == 4711);
+	free(room);
+	free(d);
+}
+END_TEST
 
 START_TEST(link_differs_by_itself_and_against_the_others)
 {
@@ -231,6 +247,7 @@ int main(void)
 		FX_TEST(change_is_relative_to_the_scale_and_not_below_the_least),
 		FX_TEST(a_few_outliers_are_no_difference),
 		FX_TEST(link_differs_by_itself_and_against_the_others),
+		FX_TEST(fifty_thousand_links_take_no_longer_than_to_sort_them),
 		FX_TEST(ranges_differ_where_they_do_not_meet),
 		FX_TEST(bound_of_a_median_shrinks_with_the_number_of_values),
 	};

@@ -198,21 +198,7 @@ static void diff_find_figures(struct diff *d)
 	}
 }
 
-/* The links of one communicator's role are figures first to end - 1. */
-static void links_measure(struct diff *d, uint32_t first, uint32_t end)
-{
-	double *a = d->picked, *b = d->bounds;
-
-	for (uint32_t i = first; i < end; i++) {
-		a[i - first] = d->judged.at[i].a;
-		b[i - first] = d->judged.at[i].b;
-	}
-	for (uint32_t i = first; i < end; i++) {
-		difference_measure_link(&d->judged.at[i], a, b, end - first, i - first, d->scratch);
-		d->links += d->judged.at[i].test != DIFFERENCE_NONE;
-	}
-}
-
+/* The links of one communicator's role stand together. */
 static void diff_measure_links(struct diff *d)
 {
 	const struct diff_figure *f = d->figures.at;
@@ -222,8 +208,10 @@ static void diff_measure_links(struct diff *d)
 				  f[end].of[0]->kind == RUN_LINK &&
 				  !strcmp(f[end].of[0]->role, f[i].of[0]->role);)
 			end++;
-		if (f[i].of[0]->kind == RUN_LINK)
-			links_measure(d, i, end);
+		if (f[i].of[0]->kind != RUN_LINK)
+			continue;
+		difference_measure_links(&d->judged.at[i], end - i, d->scratch);
+		d->links += d->judged.at[i].test != DIFFERENCE_NONE ? end - i : 0;
 	}
 }
 
