@@ -250,17 +250,9 @@ static void row_dress(const struct attach_run *a, json_t *row)
 /* The row of other ranks that made the same calls of this communicator; NULL: there is none. */
 static json_t *rows_find(const json_t *rows, const json_t *row)
 {
-	static const char *const same[] = { "comm_id", "func", "datatype", "count", "nranks" };
-	size_t k;
-
-	json_each(other, rows) {
-		for (k = 0; k < ARRAY_LEN(same); k++)
-			if (!json_equal(json_object_get(other, same[k]),
-					json_object_get(row, same[k])))
-				break;
-		if (k == ARRAY_LEN(same))
+	json_each(other, rows)
+		if (members_same(other, row, "comm_id", "func", "datatype", "count", "nranks"))
 			return other;
-	}
 	return NULL;
 }
 

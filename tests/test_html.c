@@ -61,12 +61,33 @@ START_TEST(ranks_of_one_operation_are_one_row)
 }
 END_TEST
 
+START_TEST(a_verdict_on_several_ranks_is_one)
+{
+	json_t *rows = json_loads(
+		"[{\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x1\", \"rank\": 1,"
+		"  \"text\": \"ranks 1-2\"},"
+		" {\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x1\", \"rank\": 2,"
+		"  \"text\": \"ranks 1-2\"},"
+		" {\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x2\", \"rank\": 1,"
+		"  \"text\": \"ranks 1-2\"},"
+		" {\"severity\": \"info\", \"verdict\": \"MISSING\", \"text\": \"no file\"}]", 0, NULL);
+	static char text[16384];
+	struct page page = { .out = fmemopen(text, sizeof(text), "w"), .verdicts = rows };
+
+	page_verdicts(&page);
+	fclose(page.out);
+	ck_assert_ptr_nonnull(strstr(text, "2 critical findings, 1 note<"));
+	json_decref(rows);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(markup_is_text),
 		FX_TEST(what_is_no_character_or_not_to_be_seen_is_a_question_mark),
 		FX_TEST(ranks_of_one_operation_are_one_row),
+		FX_TEST(a_verdict_on_several_ranks_is_one),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

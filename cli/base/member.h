@@ -57,6 +57,21 @@ static inline int32_t member_i32(const json_t *object, const char *key)
 	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
 }
 
+static inline bool members_are_same(const json_t *a, const json_t *b, const char *const *keys)
+{
+	for (; *keys; keys++) {
+		const json_t *one = json_object_get(a, *keys), *other = json_object_get(b, *keys);
+
+		if (one != other && !json_equal(one, other))
+			return false;
+	}
+	return true;
+}
+
+/* Are all these members the same in both?  One that both lack is. */
+#define members_same(a, b, ...) \
+	members_are_same((a), (b), (const char *const []){ __VA_ARGS__, NULL })
+
 /* "0x" and hex digits; 0: it is not. */
 static inline uint64_t member_hex(const json_t *object, const char *key)
 {

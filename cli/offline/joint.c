@@ -686,18 +686,12 @@ static bool finding_is_row(const struct told *t, const json_t *f, bool whole)
 /* The row of the same fault that another node has found already, which then is that node's too. */
 static json_t *told_same(const struct told *t, const char *host, const json_t *f)
 {
-	static const char *const same[] = { "kind", "verdict", "grade", "severity", "job",
-					    "comm_name" };
-	const json_t *other;
-	size_t k;
-
 	json_each(row, t->rows) {
-		other = json_object_get(row, "finding");
-		for (k = 0; other && k < sizeof(same) / sizeof(same[0]); k++)
-			if (!json_equal(json_object_get(other, same[k]),
-					json_object_get(f, same[k])))
-				break;
-		if (k == sizeof(same) / sizeof(same[0]) && other && !member_is(row, "host", host))
+		const json_t *other = json_object_get(row, "finding");
+
+		if (other && !member_is(row, "host", host) &&
+		    members_same(other, f, "kind", "verdict", "grade", "severity", "job",
+				 "comm_name"))
 			return row;
 	}
 	return NULL;
@@ -837,12 +831,6 @@ static void told_gathered(struct told *t, const struct shots_node *node, const j
 							json_string_value(line)));
 }
 
-static bool rows_are_of_one(const json_t *a, const json_t *b)
-{
-	return json_equal(json_object_get(a, "comm_id"), json_object_get(b, "comm_id")) &&
-	       json_equal(json_object_get(a, "text"), json_object_get(b, "text"));
-}
-
 /* The first of the rows of a hang, or of a death, has the lines of all its ranks. */
 static void told_flight(struct told *t, size_t first)
 {
@@ -857,7 +845,7 @@ static void told_flight(struct told *t, size_t first)
 	json_array_foreach(t->rows, i, other) {
 		int32_t rank = member_i32(other, "rank");
 
-		if (!rows_are_of_one(row, other))
+		if (!members_same(row, other, "comm_id", "text"))
 			continue;
 		if (i < first) {
 			list_deinit(&named);

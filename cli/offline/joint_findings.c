@@ -83,30 +83,12 @@ static void finding_add_rank(json_t *f, const json_t *row)
 	json_array_append_new(json_object_get(f, "whom"), whom);
 }
 
-/* The rows of one finding have one text, and stand together. */
-static bool verdict_goes_on(const json_t *last, const json_t *row)
-{
-	return last && json_equal(json_object_get(last, "text"), json_object_get(row, "text")) &&
-	       json_equal(json_object_get(last, "comm_id"), json_object_get(row, "comm_id"));
-}
-
 /* Has another node said the same of that job? */
 static bool findings_have(const json_t *findings, const json_t *f)
 {
-	static const char *const same[] = { "kind", "job", "comm_name" };
-	size_t k;
-
-	json_each(other, findings) {
-		for (k = 0; k < 3; k++) {
-			const json_t *a = json_object_get(other, same[k]);
-			const json_t *b = json_object_get(f, same[k]);
-
-			if (a != b && !json_equal(a, b))
-				break;
-		}
-		if (k == 3)
+	json_each(other, findings)
+		if (members_same(other, f, "kind", "job", "comm_name"))
 			return true;
-	}
 	return false;
 }
 
@@ -142,7 +124,8 @@ json_t *joint_findings(struct joint *joint)
 	json_t *rows = joint_verdicts(joint), *findings = json_array(), *last = NULL;
 
 	json_each(row, rows) {
-		if (!verdict_goes_on(last, row)) {
+		/* The rows of one finding have one text, and stand together. */
+		if (!last || !members_same(last, row, "comm_id", "text")) {
 			last = verdict_finding(joint, row);
 			json_array_append_new(findings, last);
 		}

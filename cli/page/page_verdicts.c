@@ -87,37 +87,49 @@ static void verdict_put(FILE *out, const json_t *row)
 	fputs("</article>\n", out);
 }
 
-static void verdicts_put_title(const struct page *page)
+/* A verdict has a row for each rank that it names, one behind the other: the page has the first. */
+static json_t *verdicts_once(const json_t *rows)
+{
+	json_t *once = json_array(), *last = NULL;
+
+	json_each(row, rows) {
+		if (!last || !members_same(last, row, "comm_id", "text"))
+			json_array_append(once, row);
+		last = row;
+	}
+	return once;
+}
+
+static void verdicts_put_title(FILE *out, const json_t *verdicts)
 {
 	size_t counts[ARRAY_LEN(standings)] = { 0 }, i, worst = ARRAY_LEN(standings);
 	const char *between = "";
 
-	json_each(row, page->verdicts)
+	json_each(row, verdicts)
 		counts[verdict_standing(row)]++;
 	for (i = ARRAY_LEN(standings); i--;)
 		worst = counts[i] ? i : worst;
-	fprintf(page->out, "<h1 class=\"%s\">",
+	fprintf(out, "<h1 class=\"%s\">",
 		worst < ARRAY_LEN(standings) ? standings[worst].class : "calm");
 	for (i = 0; i < ARRAY_LEN(standings); i++) {
 		if (!counts[i])
 			continue;
-		fprintf(page->out, "%s%zu %s", between, counts[i],
+		fprintf(out, "%s%zu %s", between, counts[i],
 			counts[i] == 1 ? standings[i].one : standings[i].many);
 		between = ", ";
 	}
-	fputs(*between ? "</h1>\n" : "Nothing is found or suspected in these files</h1>\n",
-	      page->out);
+	fputs(*between ? "</h1>\n" : "Nothing is found or suspected in these files</h1>\n", out);
 }
 
 void page_verdicts(const struct page *page)
 {
-	size_t total = json_array_size(page->verdicts), i;
-	json_t *row;
+	json_auto_t *verdicts = verdicts_once(page->verdicts);
+	size_t total = json_array_size(verdicts), shown = 0;
 
 	fputs("<section id=\"verdicts\">\n", page->out);
-	verdicts_put_title(page);
-	json_array_foreach((json_t *)page->verdicts, i, row)
-		if (i < SHOWN)
+	verdicts_put_title(page->out, verdicts);
+	json_each(row, verdicts)
+		if (shown++ < SHOWN)
 			verdict_put(page->out, row);
 	if (total > SHOWN)
 		fprintf(page->out, "<p class=\"none\">%zu more are not shown; <code>ncclinsp "
