@@ -69,6 +69,23 @@ START_TEST(texts_and_names_do_nothing_to_a_terminal)
 }
 END_TEST
 
+START_TEST(a_time_that_cannot_be_moved_so_far_is_not_told)
+{
+	json_t *root = take("{\"a_mono_ns\": -9223372036854775808, \"b_mono_ns\": 9223372036854775807,"
+			    " \"c_mono_ns\": 7}");
+
+	intake_move_times(root, INT64_MIN);
+	ck_assert(json_is_null(json_object_get(root, "a_mono_ns")));
+	json_object_set_new(root, "a_mono_ns", json_integer(5));
+	intake_move_times(root, INT64_MAX);
+	ck_assert(json_is_null(json_object_get(root, "a_mono_ns")));
+	json_object_set_new(root, "a_mono_ns", json_integer(5));
+	intake_move_times(root, 2);
+	ck_assert_int_eq(json_integer_value(json_object_get(root, "a_mono_ns")), 7);
+	json_decref(root);
+}
+END_TEST
+
 START_TEST(what_is_no_json_is_told)
 {
 	json_error_t error;
@@ -85,6 +102,7 @@ int main(void)
 		FX_TEST(numbers_are_as_large_as_can_be_added),
 		FX_TEST(fractions_are_as_large_as_whole_numbers),
 		FX_TEST(texts_and_names_do_nothing_to_a_terminal),
+		FX_TEST(a_time_that_cannot_be_moved_so_far_is_not_told),
 		FX_TEST(what_is_no_json_is_told),
 	};
 

@@ -166,11 +166,13 @@ void intake_move_times(json_t *value, int64_t by_ns)
 	json_array_foreach(value, i, member)
 		intake_move_times(member, by_ns);
 	json_object_foreach_safe(value, next, key, member) {
-		json_int_t at_ns = json_integer_value(member) + by_ns;
+		json_int_t at_ns;
+		bool is_told = !__builtin_add_overflow(json_integer_value(member), by_ns, &at_ns) &&
+			       at_ns > 0;
 
 		if (json_is_integer(member) && key_is_mono(key))
 			json_object_set_new(value, key,
-					    at_ns > 0 ? json_integer(at_ns) : json_null());
+					    is_told ? json_integer(at_ns) : json_null());
 		else
 			intake_move_times(member, by_ns);
 	}

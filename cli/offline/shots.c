@@ -154,7 +154,7 @@ static bool shot_parse(struct file_reader *r, const char *text, size_t bytes,
 static uint64_t written_ns(const char *at)
 {
 	struct tm tm = { 0 };
-	double seconds;
+	double seconds, ns;
 	int n = 0;
 
 	if (sscanf(at, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
@@ -162,7 +162,8 @@ static uint64_t written_ns(const char *at)
 		return 0;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
-	return (uint64_t)(((double)timegm(&tm) + seconds) * 1e9);
+	ns = ((double)timegm(&tm) + seconds) * 1e9;
+	return ns > 0 && ns < (double)INT64_MAX ? (uint64_t)ns : 0;
 }
 
 static void node_free(struct shots_node *node)
@@ -349,7 +350,8 @@ static void shots_add_samples(struct shots *s, const struct shots_node *node)
 
 uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
 {
-	if (clock->mono_ns == UNKNOWN_U64 || mono_ns > clock->mono_ns)
+	if (clock->mono_ns == UNKNOWN_U64 || mono_ns > clock->mono_ns ||
+	    clock->mono_ns - mono_ns > clock->written_ns)
 		return 0;
 	return clock->written_ns - (clock->mono_ns - mono_ns);
 }
