@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "util/meant.h"
+
 const struct command commands[COMMANDS] = {
 	[STATUS] = { "status", cmd_status,
 		.help = "one page: verdict, processes, losses, the daemon" },
@@ -95,4 +97,15 @@ const struct command *command_find(const char *name)
 		if (!strcmp(commands[i].name, name))
 			return &commands[i];
 	return NULL;
+}
+
+int command_reject(const char *name)
+{
+	struct meant meant = { .wanted = name };
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		meant_offer(&meant, commands[i].name);
+	if (meant.best)
+		return cli_reject("no command '%s'; is it %s?", name, meant.best);
+	return cli_reject("no command '%s'", name);
 }

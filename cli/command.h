@@ -29,4 +29,7 @@ extern const struct command commands[COMMANDS];
 /* NULL: there is no such command. */
 const struct command *command_find(const char *name);
 
+/* Says on stderr that there is no such command, and which one may be meant; CLI_USAGE. */
+int command_reject(const char *name);
+
 #endif

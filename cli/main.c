@@ -18,7 +18,6 @@
 #include "cli/offline/offline.h"
 #include "cli/offline/segment.h"
 #include "cli/option.h"
-#include "util/meant.h"
 #include "util/text.h"
 
 #define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
@@ -300,17 +299,6 @@ static int command_run(const struct command *command, struct options *opts, char
 	return code;
 }
 
-static int command_unknown(const char *name)
-{
-	struct meant meant = { .wanted = name };
-
-	for (size_t i = 0; i < COMMANDS; i++)
-		meant_offer(&meant, commands[i].name);
-	if (meant.best)
-		return cli_reject("no command '%s'; is it %s?", name, meant.best);
-	return cli_reject("no command '%s'", name);
-}
-
 int main(int argc, char **argv)
 {
 	struct options opts;
@@ -343,7 +331,7 @@ int main(int argc, char **argv)
 		return cli_reject("watch needs a command: ncclinsp watch ranks");
 	if (!command || !command->run)
 		return command ? cli_reject("watch cannot repeat '%s'", argv[optind])
-			       : command_unknown(argv[optind]);
+			       : command_reject(argv[optind]);
 	code = command_take_arguments(command, argc, argv, &opts.cli);
 	if (!code)
 		code = option_check(command, given);

@@ -526,10 +526,12 @@ void option_help(const struct command *command)
 			 options[i].arg ? options[i].arg : "");
 		printf("  %-24s %s\n", left, options[i].help);
 	}
-	printf("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
-	       "5 no permission, 6 timeout, 10 finding (diagnose), 130 interrupted;\n"
-	       "check exits as monitoring plugins do.  More: man %s\n",
-	       command && command->page ? command->page : "ncclinsp");
+	puts(command && command->starts ?
+	     "\nExit codes: that of COMMAND; 126 it cannot be run, 127 it is not there, 2 usage." :
+	     "\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
+	     "5 no permission, 6 timeout, 10 found (diagnose, report) or different (diff),\n"
+	     "130 interrupted; check exits as monitoring plugins do.");
+	printf("More: man %s\n", command && command->page ? command->page : "ncclinsp");
 }
 
 int cmd_help(struct cli *cli)
@@ -537,7 +539,7 @@ int cmd_help(struct cli *cli)
 	const struct command *command = cli->argument ? command_find(cli->argument) : NULL;
 
 	if (cli->argument && !command)
-		return cli_reject("no command '%s'", cli->argument);
+		return command_reject(cli->argument);
 	if (cli->header)
 		option_help(command);
 	for (size_t i = 0; !cli->header && i < COMMANDS; i++)

@@ -46,7 +46,7 @@ if [ -t 0 ] && [ -t 1 ]; then
 		A daemon and two simulated jobs, for this demo only; no GPU is needed. In each job one
 		rank is slow. After ten seconds or so the first lines of the live view name it.
 
-		  Enter  into a row, to what that rank ran; Esc back      5  findings (after three minutes)
+		  Enter  into a row, to what that rank ran; Esc back      5  findings: who is late, and why
 		  2, 3   operations, network links                        h  help          q  end
 
 		To try other commands meanwhile, in another terminal:

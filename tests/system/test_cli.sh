@@ -71,7 +71,10 @@ check "so is a job or phase that is no text, which must not become the node" \
 	eval 'ends 2 "$I" level -j $'"'\\377'"' off && says UTF-8 && ends 2 "$I" mark $'"'\\377'"' && says UTF-8'
 check "a dry run of nothing is a usage error" eval 'ends 2 "$I" mark --dry-run && ends 2 "$I" level --dry-run'
 check "help of a command names its page" eval '"$I" help top | grep -q "More: man ncclinsp-top\$"'
-check "help of none that there is is bad usage" ends 2 "$I" help nonsense
+check "help of none that there is is bad usage, and names the one that is meant" eval \
+	'ends 2 "$I" help nonsense && ends 2 "$I" help rnks && says "is it ranks?"'
+check "the help of run has the exit codes of run" eval \
+	'ends 0 "$I" run --help && says "that of COMMAND" && ! says "3 no daemon" && ends 0 "$I" diff --help && says "3 no daemon"'
 check "help is no error and needs no daemon" ends 0 "$I" --help
 check "the help of a command names its own options" eval 'ends 0 "$I" inflight -h && says older-than'
 check "the version is printed" eval 'ends 0 "$I" --version && says "^ncclinsp [0-9]"'
