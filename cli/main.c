@@ -20,8 +20,7 @@
 #include "cli/option.h"
 #include "util/text.h"
 
-#define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
-#define TIMEOUT_MS	       5000
+#define TIMEOUT_MS	5000
 
 static int terminal_columns(int out)
 {
@@ -282,8 +281,6 @@ static int command_run(const struct command *command, struct options *opts, char
 	int code;
 
 	terminal_look_at(opts, command->starts ? STDERR_FILENO : STDOUT_FILENO);
-	if (cli->delay_ns < LEAST_DELAY_NS)
-		cli->delay_ns = LEAST_DELAY_NS;
 	if (cli->quiet && !command->starts && !freopen("/dev/null", "w", stdout))
 		return CLI_FAILED;
 	cli->command = command->name;

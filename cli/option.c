@@ -15,6 +15,7 @@
 #include "util/text.h"
 
 #define DEFAULT_DELAY_NS UINT64_C(2000000000)
+#define LEAST_DELAY_NS	 INT64_C(100000000)	/* -d 0 must not keep the daemon busy */
 #define LEAST_FOR_NS	 INT64_C(100000000)
 #define MOST_FOR_NS	 (INT64_C(604800) * 1000000000)	/* the daemon's, a week */
 
@@ -62,7 +63,8 @@ static const struct option_row options[] = {
 	{ "watch", 'w', OPTION_FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
-	  SAMPLES | IN(TOP) | IN(REPLAY), "SECONDS", "time between two samples (2)", NULL, 0, 0 },
+	  SAMPLES | IN(TOP) | IN(REPLAY), "SECONDS", "time between two samples (2)", NULL,
+	  LEAST_DELAY_NS, 0 },
 	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch),
 	  SAMPLES | IN(TOP) | IN(REPLAY), NULL,
 	  "print as into a file: never clear the screen", NULL, 0, 0 },
@@ -310,7 +312,7 @@ static void option_expect(const struct option_row *row, char *buf, size_t size)
 		snprintf(buf, size, "there is no such user");
 		break;
 	case OPTION_LIST:
-		snprintf(buf, size, "it must not be empty; at most %d are allowed", CLI_LIST);
+		snprintf(buf, size, "up to %d, none of them empty", CLI_LIST);
 		break;
 	case OPTION_FILE:
 		snprintf(buf, size, "this command writes a file, not a table; to write a file "

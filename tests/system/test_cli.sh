@@ -214,6 +214,8 @@ fi
 check "output that cannot be written is a failure" \
 	eval 'ends 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
 check "and ends what would go on" eval 'ends 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'
+check "a delay that would keep the daemon busy is refused, with the shortest" \
+	eval 'ends 2 "$I" ps -w -d 0 && says "from 100ms" && ends 2 "$I" ps -w -d 50ms'
 check "watch repeats a command" eval '[ "$("$I" watch ps --no-header -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "watch goes on until it is ended" eval 'ends 130 timeout --preserve-status -s INT 1 "$I" watch -d 0.1 ps'
 check "quiet: the exit code alone tells" \
