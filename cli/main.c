@@ -175,6 +175,7 @@ static int command_run_on_engine(const struct command *command, struct cli *cli)
 /* A segment gives one sample; what its process does until it ends, where lines follow it. */
 static int run_segment(const struct command *command, struct cli *cli)
 {
+	uint64_t lost, until_ns;
 	enum cli_exit why;
 	int code;
 
@@ -191,6 +192,11 @@ static int run_segment(const struct command *command, struct cli *cli)
 	client_set_source(cli->client, segment_source_answer, cli->segment_source);
 	client_set_source_stream(cli->client, segment_source_stream);
 	code = command->run(cli);
+	lost = segment_source_lost(cli->segment_source, &until_ns);
+	if (command == &commands[INFLIGHT] && lost)
+		fprintf(stderr, "ncclinsp: %llu records of this process were overwritten or lost: "
+			"an operation that is shown as in flight may have ended\n",
+			(unsigned long long)lost);
 	segment_source_free(cli->segment_source);
 	return code;
 }

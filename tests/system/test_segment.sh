@@ -164,6 +164,20 @@ for command in ps comms inflight ops tail; do
 	check "$command of a segment fits its schema" fits $command
 done
 
+# ---- what was overwritten ----------------------------------------------------------------
+
+check "nothing of a short job was overwritten: inflight says nothing of that" \
+	eval 'dead inflight 2>"$T/err" && [ ! -s "$T/err" ]'
+printf 'gpus 2\nprocesses 1\npace none\nhold 20s\ncomm c ranks 0-1 channels 1\nloop 3000\n\tAllReduce c 1Ki float32\nend\n' \
+	>"$T/fast.scn"
+mkdir "$SHM/fast"
+NCCLINSP_SHM_DIR=$SHM/fast sim "$T/fast.scn" 2>"$T/fast" &
+started+=("$!")
+may_have_ended() {
+	"$I" --segment "$(ls "$SHM"/fast/ncclinsp.*)" inflight 2>&1 | grep -q "records of this process were overwritten .* may have ended"
+}
+check "where records were overwritten, what seems to be in flight may have ended, and it says so" wait_until 20 may_have_ended
+
 # ---- what cannot be --------------------------------------------------------------------
 
 check "ranks are not compared by one segment" exits 2 'ranks does not take --segment' dead ranks
