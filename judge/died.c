@@ -69,7 +69,7 @@ static void death_add_process(struct phrase *text, const struct death *d)
 static void death_add_operation(struct phrase *text, const struct death *d)
 {
 	if (!d->in_flight) {
-		phrase_add(text, " with no operation in flight");
+		phrase_add(text, " with no operation known to be in flight");
 		return;
 	}
 	phrase_add(text, " in the middle of %s", d->func ? d->func : "an operation");

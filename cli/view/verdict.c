@@ -118,7 +118,8 @@ void verdicts_put_calm(struct frame *frame, const json_t *answer, uint64_t now_n
 
 	phrase_start(&text, line, sizeof(line));
 	if (watched && !live) {
-		phrase_add(&text, "no live process uses NCCL");
+		phrase_add(&text, "no live process uses NCCL with the plugin; ncclinsp doctor "
+			   "shows those without it");
 		attr = LINE_PLAIN;
 	} else {
 		phrase_add(&text, "no fault is found or suspected");
