@@ -87,7 +87,15 @@ rooms_there() {
 	done
 	return $missing
 }
+functions_there() {
+	local name= missing=0
+	for name in $(grep -oE '`[a-z_]+\(\)`' docs/ARCHITECTURE.md | tr -d '`()' | sort -u); do
+		grep -rqw --include='*.[ch]' --exclude-dir='build*' "$name" . || { echo "no $name()"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
 check "docs/ARCHITECTURE.md describes each room" rooms_there
+check "docs/ARCHITECTURE.md names functions that there are" functions_there
 check "docs/operations.md has each kind of finding" kinds_there
 for document in README.md docs/SECURITY.md docs/operations.md docs/losses.md docs/ARCHITECTURE.md deploy/slurm/README.md deploy/kubernetes/README.md deploy/container/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
