@@ -97,7 +97,7 @@ functions_there() {
 check "docs/ARCHITECTURE.md describes each room" rooms_there
 check "docs/ARCHITECTURE.md names functions that there are" functions_there
 check "docs/operations.md has each kind of finding" kinds_there
-for document in README.md docs/SECURITY.md docs/operations.md docs/losses.md docs/ARCHITECTURE.md deploy/slurm/README.md deploy/kubernetes/README.md deploy/container/README.md tests/nccl/README.md tests/gpu/README.md; do
+for document in README.md docs/[!k]*.md docs/lab/campaign.md deploy/{slurm,kubernetes,container,on-finding,duckdb,prometheus,victoriametrics}/README.md examples/README.md tests/{nccl,gpu}/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there
