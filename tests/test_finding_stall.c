@@ -655,8 +655,8 @@ START_TEST(one_death_is_one_finding_which_tells_who_waits)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ") died with no operation "
-				     "known to be in flight; rank 0 waits in AllReduce #20 on dp. It did not end "
-				     "by itself: "));
+				     "known to be in flight; rank 0 waits in AllReduce #20 on dp. "
+				     "It did not end by itself: "));
 	json_decref(a);
 }
 END_TEST

@@ -74,8 +74,8 @@ START_TEST(death_is_critical_where_an_operation_was_in_flight)
 	deaths[1].who.host = NULL;
 	deaths[1].who.world_rank = 1;
 	died_say(&list[1], 1, text, sizeof(text));
-	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 41, train) died with no operation known to be in "
-			      "flight. "), text);
+	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 41, train) died with no operation known to be "
+			      "in flight. "), text);
 }
 END_TEST
 
