@@ -150,8 +150,12 @@ static void *item_first_to_go(struct keyed *t, uid_t account)
 {
 	const struct pool_list *most = keyed_list(t, account);
 
-	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
-		most = t->of[i].count > most->count ? &t->of[i] : most;
+	for (uint32_t i = 0; i < ACCOUNTS_TALLY / 64; i++)
+		for (uint64_t bits = t->filled[i]; bits; bits &= bits - 1) {
+			const struct pool_list *of = &t->of[64 * i + __builtin_ctzll(bits)];
+
+			most = of->count > most->count ? of : most;
+		}
 	return keyed_at(t, most->first);
 }
 
