@@ -32,19 +32,33 @@ struct ranks_member {
 	uint32_t next;		/* number of the joint behind that of its last one, most often */
 };
 
+/* Compared and hashed as bytes: no padding. */
+struct cohort_key {
+	uint64_t comm_id;
+	name_t comm_name;
+	int32_t nranks;
+	uid_t uid;
+};
+_Static_assert(sizeof(struct cohort_key) == 24, "padding would be compared");
+
 struct cohort {
 	struct keyed_head head;
-	uint64_t key;
+	struct cohort_key key;
 	uint64_t scanned_ns;
+	uint32_t newest;		/* the member whose operation came last */
 	uint32_t n;			/* 0: nothing is compared */
 	bool ambiguous;
 	struct ranks_member member[OP_RANKS];
 };
 
+struct joint_key {
+	struct cohort *cohort;
+	uint64_t func, seq;
+};
+
 struct ranks_joint {
 	struct keyed_head head;
-	uint64_t key;
-	struct cohort *cohort;
+	struct joint_key key;
 	uint32_t here;			/* bit per member: has come, or will not */
 	uint32_t n;
 	uint32_t item[OP_RANKS];	/* items of the pool `ops` */
@@ -58,7 +72,7 @@ struct ranks {
 	struct keyed joints;		/* the oldest first: none is touched */
 	struct keyed cohorts;
 	struct ops_words words;
-	uint64_t seed, now_ns;
+	uint64_t now_ns;
 	uint64_t scan_left, scan_ns;	/* communicators that may be looked at, as of then */
 };
 
@@ -148,13 +162,20 @@ static void cohort_scan(struct ranks *ranks, struct cohort *cohort, const struct
 		cohort->n = 0;
 }
 
-static uint32_t cohort_member(const struct cohort *cohort, const struct op *op)
+static bool member_is_of(const struct ranks_member *member, const struct op *op)
 {
-	for (uint32_t i = 0; i < cohort->n; i++)
-		if (cohort->member[i].process_id == op->process_id &&
-		    cohort->member[i].comm_index == op->comm_index)
-			return i;
-	return POOL_NONE;
+	return member->process_id == op->process_id && member->comm_index == op->comm_index;
+}
+
+/* NULL: it is none.  One process's operations come one after another. */
+static struct ranks_member *cohort_member(struct cohort *cohort, const struct op *op)
+{
+	if (cohort->newest < cohort->n && member_is_of(&cohort->member[cohort->newest], op))
+		return &cohort->member[cohort->newest];
+	for (cohort->newest = 0; cohort->newest < cohort->n; cohort->newest++)
+		if (member_is_of(&cohort->member[cohort->newest], op))
+			return &cohort->member[cohort->newest];
+	return NULL;
 }
 
 /* ---- what is waited for -------------------------------------------------- */
@@ -163,7 +184,7 @@ static uint32_t cohort_member(const struct cohort *cohort, const struct op *op)
 static void joint_release(struct ranks *ranks, struct ranks_joint *held, uint64_t now_ns)
 {
 	struct ranks_joint joint = *held;
-	uint32_t expected = joint.cohort->n;
+	uint32_t expected = joint.key.cohort->n;
 	struct op *ops[OP_RANKS];
 
 	keyed_drop(&ranks->joints, held);
@@ -184,7 +205,7 @@ static void joint_release(struct ranks *ranks, struct ranks_joint *held, uint64_
 
 static bool joint_is_whole(const struct ranks_joint *joint)
 {
-	return joint->here == (UINT32_C(1) << joint->cohort->n) - 1;
+	return joint->here == (UINT32_C(1) << joint->key.cohort->n) - 1;
 }
 
 /* All that is held of one cohort. */
@@ -194,7 +215,7 @@ static void release_all(struct ranks *ranks, const struct cohort *cohort, uint64
 
 	for (; joint; joint = next) {
 		next = keyed_next(&ranks->joints, joint);
-		if (joint->cohort == cohort)
+		if (joint->key.cohort == cohort)
 			joint_release(ranks, joint, now_ns);
 	}
 }
@@ -244,10 +265,7 @@ static void joint_rescan(struct ranks *ranks, struct cohort *cohort, const struc
 /* The cohort of an operation, its members brought up to date if need be; NULL: no memory. */
 static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
-	const uint64_t words[] = {
-		op->comm_id, (uint32_t)op->nranks, (uintptr_t)op->comm_name, op->uid,
-	};
-	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
+	const struct cohort_key key = { op->comm_id, op->comm_name, op->nranks, op->uid };
 	struct cohort *cohort;
 	bool made;
 
@@ -255,7 +273,7 @@ static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64
 	cohort = keyed_use(&ranks->cohorts, &key, 0, &made);
 	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
 		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
-			cohort_member(cohort, op) == POOL_NONE)) &&
+			!cohort_member(cohort, op))) &&
 	    ranks_may_scan(ranks, now_ns))
 		joint_rescan(ranks, cohort, op, now_ns);
 	return cohort;
@@ -270,22 +288,20 @@ static void ranks_make_room(struct ranks *ranks, uint64_t now_ns)
 	joint_release(ranks, keyed_next(&ranks->joints, NULL), now_ns);
 }
 
-static struct ranks_joint *joint_new(struct ranks *ranks, struct cohort *cohort, uint64_t key,
+static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key *key,
 				     uint64_t now_ns)
 {
 	bool made;
-	struct ranks_joint *joint = keyed_use(&ranks->joints, &key, 0, &made);
+	struct ranks_joint *joint = keyed_use(&ranks->joints, key, 0, &made);
 
-	if (joint) {
-		joint->cohort = cohort;
+	if (joint)
 		joint->first_ns = now_ns;
-	}
 	return joint;
 }
 
 /* The joint of that key: ranks come to one after another in the same order. */
 static struct ranks_joint *joint_of(struct ranks *ranks, const struct ranks_member *member,
-				    const uint64_t *key)
+				    const struct joint_key *key)
 {
 	return keyed_find_again(&ranks->joints, member->next, key) ?:
 	       keyed_find(&ranks->joints, key);
@@ -295,18 +311,17 @@ static struct ranks_joint *joint_of(struct ranks *ranks, const struct ranks_memb
 static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
 			  struct ranks_member *member, bool timed, uint64_t now_ns)
 {
-	const uint64_t words[] = {
-		cohort->key, ops_word(&ranks->words, op->func)->facts->joint, op->seq,
+	const struct joint_key key = {
+		cohort, ops_word(&ranks->words, op->func)->facts->joint, op->seq,
 	};
-	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
 	uint32_t bit = UINT32_C(1) << (member - cohort->member);
 	struct ranks_joint *joint;
 
 	ranks_make_room(ranks, now_ns);
 	joint = joint_of(ranks, member, &key);
 	if (!joint && timed)
-		joint = joint_new(ranks, cohort, key, now_ns);
-	if (!joint || joint->cohort != cohort || joint->here & bit)
+		joint = joint_new(ranks, &key, now_ns);
+	if (!joint || joint->here & bit)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= bit;
 	member->next = joint->head.link.next;
@@ -337,11 +352,11 @@ void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
 	bool timed = ranks_is_timed(op);
 	struct cohort *cohort = op_is_joint(ranks, op, timed) ? cohort_of(ranks, op, now_ns) : NULL;
-	uint32_t member = cohort ? cohort_member(cohort, op) : POOL_NONE;
+	struct ranks_member *member = cohort ? cohort_member(cohort, op) : NULL;
 
 	ranks->stats.ambiguous += cohort && cohort->ambiguous;
-	if (member == POOL_NONE || cohort->n < 2 ||
-	    !joint_take_in(ranks, op, cohort, &cohort->member[member], timed, now_ns))
+	if (!member || cohort->n < 2 ||
+	    !joint_take_in(ranks, op, cohort, member, timed, now_ns))
 		ranks->hooks.op(op, now_ns, ranks->hooks.arg);
 }
 
@@ -361,7 +376,7 @@ void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_
 	struct ranks_joint *joint = keyed_next(&ranks->joints, NULL), *next;
 
 	for (; joint; joint = next) {
-		const struct cohort *cohort = joint->cohort;
+		const struct cohort *cohort = joint->key.cohort;
 
 		next = keyed_next(&ranks->joints, joint);
 		for (uint32_t i = 0; i < cohort->n; i++)
@@ -402,7 +417,6 @@ int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,
 		return -ENOMEM;
 	}
 	ranks->hooks = *hooks;
-	ranks->seed = l.seed;
 	*ranksp = ranks;
 	return 0;
 }

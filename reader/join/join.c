@@ -215,19 +215,31 @@ static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash
 	comm->rank = op->rank;
 }
 
+/* As a head tells it. */
+struct head_size {
+	uint64_t count;
+	uint16_t datatype;
+};
+
 /*
  * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
  * application passed.
  */
-static void op_fill_size(struct recon *r, struct op *op, uint64_t count, uint16_t datatype)
+static void op_fill_size(struct recon *r, struct op *op, const struct head_size *size)
 {
-	const struct op_facts *facts = ops_word(&r->words, op->func)->facts;
-	const struct ops_word *type = ops_word(&r->words, process_name(r->process, datatype));
+	const struct op_facts *facts;
+	const struct ops_word *type;
 
-	op->bytes = ops_size(facts, count, type->type_bytes, op->nranks);
+	if (op->has_graph && op->bytes != UNKNOWN_U64)
+		return;		/* its API call has told all */
+	facts = ops_word(&r->words, op->func)->facts;
+	type = ops_word(&r->words, process_name(r->process, size->datatype));
+	op->bytes = ops_size(facts, size->count, type->type_bytes, op->nranks);
+	if (op->has_graph)
+		return;
 	if (facts && facts->as_bytes && type->type_bytes == 1)
 		return;		/* turned into bytes: the count could be anything's */
-	op->count = count;
+	op->count = size->count;
 	op->datatype = ops_known_type(type);
 }
 
@@ -333,7 +345,7 @@ static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct 
 }
 
 static void head_is_filled(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
-			   uint32_t item, uint64_t now_ns)
+			   uint32_t item, const struct head_size *size, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
 
@@ -344,27 +356,29 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, struct recon
 	join_post(rc, r, rcomm, &o->op);
 	join_plan_head(rc, r, item, now_ns);
 	join_look_for_api(r, item);
+	op_fill_size(r, &o->op, size);
 	join_group_head(rc, r, o, now_ns);
 	join_advance(rc, r, item, now_ns);
 }
 
-/* The fields that one type of head has beyond those that all heads have. */
-typedef void fill_fn(struct recon *r, const struct event *ev, struct op *op);
+/* The fields that one type of head has beyond those that all heads have; returns its size. */
+typedef struct head_size fill_fn(struct recon *r, const struct event *ev, struct op *op);
 
 static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		    uint64_t now_ns, fill_fn *fill)
 {
 	uint32_t item = op_place_head(rc, r, ev->rec->token, now_ns);
 	struct recon_comm *rcomm;
+	struct head_size size;
 
 	if (item == POOL_NONE)
 		return;
 	rcomm = op_fill_head(rc, r, item, ev, now_ns);
-	fill(r, ev, &recon_op(r, item)->op);
-	head_is_filled(rc, r, rcomm, item, now_ns);
+	size = fill(r, ev, &recon_op(r, item)->op);
+	head_is_filled(rc, r, rcomm, item, &size, now_ns);
 }
 
-static void op_fill_coll(struct recon *r, const struct event *ev, struct op *op)
+static struct head_size op_fill_coll(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_coll *c = EVENT(ev, coll);
 
@@ -379,10 +393,10 @@ static void op_fill_coll(struct recon *r, const struct event *ev, struct op *op)
 	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
 	fill_comm_from_event(op, c->rank, c->comm_hash,
 			     process_comm(r->process, ev->rec->comm));
-	op_fill_size(r, op, c->count, c->datatype);
+	return (struct head_size){ c->count, c->datatype };
 }
 
-static void op_fill_p2p(struct recon *r, const struct event *ev, struct op *op)
+static struct head_size op_fill_p2p(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_p2p *c = EVENT(ev, p2p);
 
@@ -394,11 +408,11 @@ static void op_fill_p2p(struct recon *r, const struct event *ev, struct op *op)
 	op->group = c->group;
 	fill_comm_from_event(op, c->rank, c->comm_hash,
 			     process_comm(r->process, ev->rec->comm));
-	op_fill_size(r, op, c->count, c->datatype);
+	return (struct head_size){ c->count, c->datatype };
 }
 
 /* Its sequence number counts synchronisations, so it has none of its own. */
-static void op_fill_ce_coll(struct recon *r, const struct event *ev, struct op *op)
+static struct head_size op_fill_ce_coll(struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
 
@@ -406,7 +420,7 @@ static void op_fill_ce_coll(struct recon *r, const struct event *ev, struct op *
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
 	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
-	op_fill_size(r, op, c->count, c->datatype);
+	return (struct head_size){ c->count, c->datatype };
 }
 
 static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
