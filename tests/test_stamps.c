@@ -516,6 +516,71 @@ START_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
 }
 END_TEST
 
+/* The kernels that are remembered, as a walk over all of them finds those that ran at once. */
+struct walk {
+	struct stamps_kernel kernel[STAMPS_KERNELS];
+	uint32_t n;
+};
+
+static struct stamps_kernel *walk_kernel(struct walk *w, uint64_t launch)
+{
+	struct stamps_kernel *k;
+
+	for (uint32_t i = 0; i < STAMPS_KERNELS; i++)
+		if (w->kernel[i].group == launch)
+			return &w->kernel[i];
+	k = &w->kernel[w->n++ % STAMPS_KERNELS];
+	*k = (struct stamps_kernel){ .group = launch, .start = UINT64_MAX };
+	return k;
+}
+
+static enum stamp_fault walk_judge(struct walk *w, uint64_t launch, uint64_t start, uint64_t stop)
+{
+	struct stamps_kernel *own = walk_kernel(w, launch);
+
+	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
+		struct stamps_kernel *k = &w->kernel[i];
+
+		if (k != own && k->group && start + 1024 < k->stop && k->start + 1024 < stop)
+			k->doubtful = own->doubtful = true;
+	}
+	if (own->doubtful)
+		return STAMP_REPEATED;
+	own->start = start < own->start ? start : own->start;
+	own->stop = stop > own->stop ? stop : own->stop;
+	return STAMP_GOOD;
+}
+
+START_TEST(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all)
+{
+	struct walk w = { .n = 0 };
+	uint64_t at = 1000 * US;
+	int doubtful = 0;
+
+	fx_seed((uint64_t)_i);
+	for (uint64_t n = 1000; n < 11000; n++) {
+		/* a new one, one told before, or a new one whose token is less than theirs */
+		uint64_t launch = fx_random() % 4 ? n : fx_random() % 4 ? n - fx_random() % 24 :
+				  fx_random() % 1000 + 1;
+		uint64_t start = at + fx_random() % 4 * US, stop = start + fx_random() % 8 * US;
+		struct stamps_told told = { .group = launch,
+					    .sight = { .gpu_start_ns = start, .gpu_stop_ns = stop } };
+		enum stamp_fault fault = walk_judge(&w, launch, start, stop);
+
+		ck_assert_int_eq(stamps_judge(&s, NULL, &told), fault);
+		doubtful += fault != STAMP_GOOD;
+		for (uint32_t i = 0; i < STAMPS_KERNELS && w.kernel[i].group; i++)
+			ck_assert_int_eq(stamps_doubtful(&s, w.kernel[i].group),
+					 w.kernel[i].doubtful);
+		s.channel[0] = (struct stamps_channel){ .newest_stop = 0 };	/* trusted again */
+		at += fx_random() % 32 ? fx_random() % 12 * US : 0;
+		at -= fx_random() % 64 ? 0 : 100 * US;
+	}
+	ck_assert_int_gt(doubtful, 100);
+	ck_assert_int_lt(doubtful, 9000);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -537,6 +602,7 @@ int main(void)
 		FX_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm),
 		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
 		FX_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves),
+		FX_LOOP(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all, 0, 8),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));
