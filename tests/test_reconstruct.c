@@ -391,6 +391,43 @@ START_TEST(children_whose_head_never_comes_are_orphans)
 }
 END_TEST
 
+START_TEST(child_of_a_call_is_an_orphan)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
+	give(fx_kernel(101, 7, 0, 5000, 9000));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 1);
+}
+END_TEST
+
+/* Calls of several threads come in any order: they are kept as a sorted array would keep them. */
+START_TEST(newest_calls_are_told_in_the_order_in_which_they_were_made)
+{
+	struct called kept[RECONSTRUCT_CALLS] = { { .start_ns = 0 } };
+	struct comm_progress progress;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	fx_seed((uint64_t)_i);
+	for (uint64_t n = 1; n <= 200; n++) {
+		uint64_t start = 1000 + 10 * n + fx_random() % 120;
+		int at = RECONSTRUCT_CALLS - 1;
+
+		give(fx_coll_api(n, 0, FX_ALLREDUCE, n, start));
+		while (at >= 0 && kept[at].start_ns > start)
+			at--;
+		if (at >= 0) {
+			memmove(kept, kept + 1, (size_t)at * sizeof(*kept));
+			kept[at] = (struct called){ .start_ns = start, .count = n };
+		}
+		ck_assert(reconstruct_progress(&fx.a.p, 0, &progress));
+		for (int i = 0; i < RECONSTRUCT_CALLS; i++) {
+			ck_assert_uint_eq(progress.call[i].start_ns, kept[i].start_ns);
+			ck_assert_uint_eq(progress.call[i].count, kept[i].count);
+		}
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -414,6 +451,8 @@ int main(void)
 		FX_TEST(receives_may_run_ahead_on_a_channel),
 		FX_TEST(late_children_are_counted_and_change_nothing),
 		FX_TEST(children_whose_head_never_comes_are_orphans),
+		FX_TEST(child_of_a_call_is_an_orphan),
+		FX_LOOP(newest_calls_are_told_in_the_order_in_which_they_were_made, 0, 4),
 	};
 
 	return fx_run(NULL, teardown, tests, FX_COUNT(tests));

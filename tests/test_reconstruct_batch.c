@@ -92,6 +92,66 @@ START_TEST(launch_is_told_once_its_group_event_has_ended)
 }
 END_TEST
 
+/* Its call tells that its stamps are its own: there is nothing else to wait for. */
+START_TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same)
+{
+	union fx_record head = member(7, GROUP, 1, 100);
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	head.rec.parent = 6;
+	give(fx_coll_api(6, 0, FX_ALLREDUCE, 1024, 90));
+	give(head);
+	give(fx_kernel(101, 7, 0, 5000, 9000));
+	ck_assert_uint_eq(fx.ndone, 0);
+	end_group(GROUP);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(done(7)->fused, 0);
+}
+END_TEST
+
+START_TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(member(7, GROUP, 1, 100));
+	end_group(GROUP);
+	give(member(8, GROUP, 1, 101));
+	give(fx_kernel(101, 7, 0, 5000, 9000));
+	give(fx_kernel(102, 8, 0, 5000, 9000));
+	fx_wait(&fx, 0);
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert_uint_eq(done(7)->fused, 2);
+}
+END_TEST
+
+/* A launch of one operation takes no room, however many are in flight. */
+START_TEST(launches_of_one_operation_push_none_out)
+{
+	const struct reconstruct_limits limits = { .plans = 2 };
+
+	fx_recon_open_with(&fx, 6, FX_MASK_KERNEL, &limits);
+	for (uint64_t i = 0; i < 20; i++) {
+		give(member(10 + i, GROUP + i, 1, 100 + i));
+		end_group(GROUP + i);
+	}
+	for (uint64_t i = 0; i < 20; i++)
+		give(fx_kernel(101 + i, 10 + i, 0, 10000 * i + 5000, 10000 * i + 9000));
+	fx_wait(&fx, 1000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 20);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unbatched, 0);
+}
+END_TEST
+
+START_TEST(child_of_an_operation_that_is_held_is_late)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(member(7, GROUP, 1, 100));
+	give(member(8, GROUP, 1, 101));
+	give(fx_kernel(101, 7, 0, 5000, 9000));
+	give(fx_kernel(102, 7, 0, 15000, 19000));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 1);
+}
+END_TEST
+
 START_TEST(lost_group_event_delays_a_launch_only_for_a_moment)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
@@ -274,6 +334,10 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(members_of_a_batch_share_one_time_and_one_bandwidth),
 		FX_TEST(launch_is_told_once_its_group_event_has_ended),
+		FX_TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same),
+		FX_TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same),
+		FX_TEST(launches_of_one_operation_push_none_out),
+		FX_TEST(child_of_an_operation_that_is_held_is_late),
 		FX_TEST(lost_group_event_delays_a_launch_only_for_a_moment),
 		FX_TEST(who_hangs_does_not_hold_the_others_for_ever),
 		FX_TEST(refused_stamps_leave_open_who_ran_with_whom),

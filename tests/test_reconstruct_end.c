@@ -420,6 +420,16 @@ START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
 }
 END_TEST
 
+START_TEST(call_that_came_last_is_told_at_the_end)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 190));
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].api_only);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -441,6 +451,7 @@ int main(void)
 		FX_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight),
 		FX_TEST(finalized_communicator_has_waited_for_its_operations),
 		FX_TEST(open_operations_and_calls_can_be_listed_also_after_the_end),
+		FX_TEST(call_that_came_last_is_told_at_the_end),
 	};
 
 	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
