@@ -24,10 +24,10 @@ static const struct {
 	struct feed_mix mix;
 	uint32_t instructions;	/* of one operation of one rank */
 } costs[] = {
-	{ { "ops", 0, 0, 8 }, 4750 },
-	{ { "kernel, 1 channel", 1, 0, 8 }, 10100 },
-	{ { "kernel, 16 channels", 16, 0, 8 }, 22020 },
-	{ { "net, 16 channels, 32 proxy ops", 16, 32, 8 }, 61100 },
+	{ { "ops", 0, 0, 8 }, 3920 },
+	{ { "kernel, 1 channel", 1, 0, 8 }, 8420 },
+	{ { "kernel, 16 channels", 16, 0, 8 }, 18490 },
+	{ { "net, 16 channels, 32 proxy ops", 16, 32, 8 }, 51010 },
 };
 
 static volatile uint64_t instructions;
@@ -86,6 +86,7 @@ START_TEST(operation_takes_no_more_instructions_than_it_did)
 }
 END_TEST
 
+/* Of 1600 ranks with 8 sizes each most of what is kept of one has made room for another's. */
 START_TEST(operation_takes_about_as_long_among_many_communicators)
 {
 	uint64_t few = cost_of_op(&costs[1].mix, 10), many = cost_of_op(&costs[1].mix, 200);
@@ -93,7 +94,7 @@ START_TEST(operation_takes_about_as_long_among_many_communicators)
 	printf("# 10 communicators: %llu instructions, 200: %llu\n", (unsigned long long)few,
 	       (unsigned long long)many);
 	fflush(stdout);
-	ck_assert_uint_le(many, few + few / 2);
+	ck_assert_uint_le(many, few + few * 3 / 4);
 }
 END_TEST
 

@@ -46,7 +46,7 @@ struct reconstruct_limits {
 	uint32_t ops;		/* open operations per process (16384) */
 	uint32_t apis;		/* API calls waiting for their operation (2048) */
 	uint32_t proxies;	/* proxy operations whose steps came first (1024) */
-	uint32_t plans;		/* launches whose operations are in flight (1024) */
+	uint32_t plans;		/* launches in flight, of more than one operation (1024) */
 	uint32_t spans;		/* channels of operations in flight (65536) */
 	uint32_t groups;	/* groups of sends and receives in flight (512) */
 	uint32_t parts;		/* sends and receives in these (16384) */
