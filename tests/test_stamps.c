@@ -563,8 +563,9 @@ START_TEST(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all)
 		uint64_t launch = fx_random() % 4 ? n : fx_random() % 4 ? n - fx_random() % 24 :
 				  fx_random() % 1000 + 1;
 		uint64_t start = at + fx_random() % 4 * US, stop = start + fx_random() % 8 * US;
-		struct stamps_told told = { .group = launch,
-					    .sight = { .gpu_start_ns = start, .gpu_stop_ns = stop } };
+		struct stamps_told told = {
+			.group = launch, .sight = { .gpu_start_ns = start, .gpu_stop_ns = stop },
+		};
 		enum stamp_fault fault = walk_judge(&w, launch, start, stop);
 
 		ck_assert_int_eq(stamps_judge(&s, NULL, &told), fault);

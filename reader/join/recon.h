@@ -183,7 +183,7 @@ struct recon {
 					   token 0: none */
 	struct api_call newest_call;	/* not in the index, nor of `calls`; token 0: none */
 	uint32_t newest_parent;		/* the item of the operation that a child came to last */
-	uint64_t launch;		/* Group token of the newest, while it is no plan; 0: none */
+	uint64_t launch;		/* Group token of the newest, while no plan; 0: none */
 	uint32_t launch_item;		/* the only operation of it */
 	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
 	uint32_t finished_capacity;
