@@ -145,10 +145,9 @@ void *keyed_first(const struct keyed *t, uint32_t list)
 	return NULL;
 }
 
-/* The item to go: the account with most gives one up; among equals, that of the new one. */
-static void *item_first_to_go(struct keyed *t, uid_t account)
+void *keyed_first_to_go(const struct keyed *t, uid_t account)
 {
-	const struct pool_list *most = keyed_list(t, account);
+	const struct pool_list *most = &t->of[account % ACCOUNTS_TALLY];
 
 	for (uint32_t i = 0; i < ACCOUNTS_TALLY / 64; i++)
 		for (uint64_t bits = t->filled[i]; bits; bits &= bits - 1) {
@@ -169,7 +168,7 @@ static bool keyed_make_room(struct keyed *t, const void *key, uid_t account, uin
 		return true;
 	if (t->config.refuses)
 		return false;
-	head = item_first_to_go(t, account);
+	head = keyed_first_to_go(t, account);
 	near = *place - head->place <= PROBES;
 	keyed_drop(t, head);
 	t->evicted++;

@@ -98,6 +98,12 @@ void keyed_touch(struct keyed *t, void *item);
 void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n);
 void keyed_drop(struct keyed *t, void *item);
 
+/*
+ * The item that makes room for one of that account: the account with most gives one up, among
+ * equals that account itself.  There is one at least.
+ */
+void *keyed_first_to_go(const struct keyed *t, uid_t account);
+
 /* The first item of the lists from that one on, or NULL. */
 void *keyed_first(const struct keyed *t, uint32_t list);
 

@@ -489,6 +489,33 @@ START_TEST(tables_of_other_users_keep_nobody_from_being_compared)
 }
 END_TEST
 
+/* The second communicator is another user's, and its other rank never comes. */
+START_TEST(who_waits_without_end_pushes_out_nobody_else)
+{
+	const struct ranks_limits limits = { .ops = 32, .joints = 8 };
+
+	teardown();
+	setup_with(&limits);
+	comms[2][1] = member(0, 0xd0);
+	comms[3][1] = member(1, 0xd0);
+	give(0, 1, 1000);
+	for (uint64_t seq = 0; seq < 100; seq++) {
+		struct op op = op_of(2, 1, "AllReduce", seq, 1000);
+
+		op.account = 7;
+		ranks_add(ranks, &op, now_ns);
+	}
+	ck_assert_uint_eq(joints, 0);
+	for (uint32_t p = 1; p < PROCESSES; p++)
+		give(p, 1, 1000);
+	ck_assert_uint_eq(joints, 1);
+	ck_assert_uint_eq(joint_n, PROCESSES);
+	now_ns += RANKS_WAIT_NS;
+	ranks_flush(ranks, now_ns);
+	ck_assert_uint_gt(ranks_stats(ranks)->expired, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -510,6 +537,7 @@ int main(void)
 		FX_TEST(number_that_is_used_again_is_not_compared_twice),
 		FX_LOOP(any_order_of_coming_gives_the_same_figures, 0, 10),
 		FX_TEST(full_pools_let_the_oldest_go_and_count_it),
+		FX_TEST(who_waits_without_end_pushes_out_nobody_else),
 		FX_TEST(tables_of_communicators_are_looked_through_only_so_often),
 	};
 

@@ -270,7 +270,7 @@ static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64
 	bool made;
 
 	ranks->now_ns = now_ns;
-	cohort = keyed_use(&ranks->cohorts, &key, 0, &made);
+	cohort = keyed_use(&ranks->cohorts, &key, op->account, &made);
 	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
 		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
 			!cohort_member(cohort, op))) &&
@@ -279,20 +279,20 @@ static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64
 	return cohort;
 }
 
-static void ranks_make_room(struct ranks *ranks, uint64_t now_ns)
+static void ranks_make_room(struct ranks *ranks, uid_t account, uint64_t now_ns)
 {
 	if (ranks->ops.used < ranks->ops.capacity &&
 	    keyed_count(&ranks->joints) < ranks->joints.config.capacity)
 		return;
 	ranks->stats.pushed_out++;
-	joint_release(ranks, keyed_next(&ranks->joints, NULL), now_ns);
+	joint_release(ranks, keyed_first_to_go(&ranks->joints, account), now_ns);
 }
 
 static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key *key,
-				     uint64_t now_ns)
+				     uid_t account, uint64_t now_ns)
 {
 	bool made;
-	struct ranks_joint *joint = keyed_use(&ranks->joints, key, 0, &made);
+	struct ranks_joint *joint = keyed_use(&ranks->joints, key, account, &made);
 
 	if (joint)
 		joint->first_ns = now_ns;
@@ -317,10 +317,10 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 	uint32_t bit = UINT32_C(1) << (member - cohort->member);
 	struct ranks_joint *joint;
 
-	ranks_make_room(ranks, now_ns);
+	ranks_make_room(ranks, op->account, now_ns);
 	joint = joint_of(ranks, member, &key);
 	if (!joint && timed)
-		joint = joint_new(ranks, &key, now_ns);
+		joint = joint_new(ranks, &key, op->account, now_ns);
 	if (!joint || joint->here & bit)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= bit;
@@ -360,12 +360,16 @@ void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 		ranks->hooks.op(op, now_ns, ranks->hooks.arg);
 }
 
+/* Each account's are in the order of time. */
 void ranks_flush(struct ranks *ranks, uint64_t now_ns)
 {
 	struct ranks_joint *joint;
 
-	while ((joint = keyed_next(&ranks->joints, NULL)) &&
-	       now_ns >= joint->first_ns + RANKS_WAIT_NS) {
+	for (uint32_t list = 0; (joint = keyed_first(&ranks->joints, list));) {
+		if (now_ns < joint->first_ns + RANKS_WAIT_NS) {
+			list = joint->head.account % ACCOUNTS_TALLY + 1;
+			continue;
+		}
 		ranks->stats.expired++;
 		joint_release(ranks, joint, now_ns);
 	}
