@@ -379,7 +379,8 @@ START_TEST(one_user_leaves_others_places_for_what_goes_by_itself)
 	ck_assert_int_eq(levels_new(&l, &config), 0);
 	for (int i = 0; i < 20; i++) {
 		p[i].account = i < 16 ? 1 : 2;
-		ck_assert_int_eq(levels_detail(l, &p[i], UINT64_MAX, T0), i < 12 || (i > 15 && i < 19));
+		ck_assert_int_eq(levels_detail(l, &p[i], UINT64_MAX, T0),
+				 i < 12 || (i > 15 && i < 19));
 	}
 	ck_assert_uint_eq(levels_stats(l)->forgotten, 5);
 }

@@ -324,7 +324,8 @@ START_TEST(user_who_invents_gpus_leaves_places_to_others)
 
 	for (uint32_t i = 0; i < liar.ncomms; i++) {
 		invented[i] = (struct comm){ .ready = true, .has_gpu = true };
-		snprintf(invented[i].pci_bus_id, sizeof(invented[i].pci_bus_id), "0001:%02x:00.0", i);
+		snprintf(invented[i].pci_bus_id, sizeof(invented[i].pci_bus_id), "0001:%02x:00.0",
+			 i);
 	}
 	play(FIRST " sm_mhz 1980\n" SECOND_GPU " sm_mhz 1980\n");
 	start(PLAYED);

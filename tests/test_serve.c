@@ -272,7 +272,7 @@ START_TEST(communicators_without_an_id_stand_alone)
 END_TEST
 
 /* The first three processes have all the rows that one user may have. */
-START_TEST(communicators_of_one_user_leave_rows_for_others_and_what_is_left_out_is_counted)
+START_TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted)
 {
 	json_t *a;
 
@@ -323,7 +323,7 @@ int main(void)
 		FX_TEST(ranks_of_one_communicator_stand_together),
 		FX_TEST(communicators_that_share_an_id_but_no_size_stay_apart),
 		FX_TEST(communicators_without_an_id_stand_alone),
-		FX_TEST(communicators_of_one_user_leave_rows_for_others_and_what_is_left_out_is_counted),
+		FX_TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted),
 		FX_TEST(a_rank_tells_how_far_it_got),
 	};
 

@@ -297,3 +297,11 @@ int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out)
 	*out = n;
 	return 0;
 }
+
+int text_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 32;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}

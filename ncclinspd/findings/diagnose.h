@@ -38,7 +38,7 @@ typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t no
 struct diagnose_times {
 	uint64_t stall_min_ns;	/* no limit is below (10 s) ... */
 	uint64_t stall_max_ns;	/* the longest limit, with few exceptions (60 s) */
-	uint64_t not_joined_critical_ns;	/* see stall_absence.c (5 min) */
+	uint64_t not_joined_critical_ns;	/* HANG_NOT_JOINED_NS */
 };
 
 struct diagnose_config {

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ncclinspd/findings/absence.h"
 #include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/ras.h"
 #include "ncclinspd/findings/stall.h"
@@ -21,6 +20,8 @@
 #define HOLD_NS		(3 * SECOND_NS)
 #define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
 #define SUSPECTED_NS	(5 * SECOND_NS)	/* time until it is suspected, or its limit if less */
+#define ABSENCES	1024
+#define ABSENCE_LEAST_NS (5 * SECOND_NS)	/* one that is shorter is none */
 #define WATCHED_NS	(SECOND_NS * 3 / 10)	/* time in flight until it is looked at closely */
 #define XID_BEFORE_NS	(5 * SECOND_NS)
 #define ABSENCE_TIMES	3		/* the longest so far, for one to be critical ... */
@@ -37,10 +38,22 @@ struct stall_watch {
 	enum verdict verdict;	/* the verdict at the last look */
 };
 
+/*
+ * The age of an operation when a rank was last seen missing in it is how long that rank
+ * stayed away, once the communicator is in another operation.
+ */
+struct stall_absence {
+	struct keyed_head head;
+	uint64_t comm;
+	uint64_t op;		/* the newest in which a rank was missing ... */
+	uint64_t age_ns;	/* the time that it is missing */
+	uint64_t longest_ns;	/* the longest absence before it */
+};
+
 struct stalls {
 	struct limits *limits;
 	struct paces paces;
-	struct absences absences;
+	struct keyed absences;	/* by communicator */
 	struct keyed watches;	/* as many as there may be groups */
 	struct ras *ras;	/* NULL: NCCL's RAS is not asked */
 };
@@ -249,6 +262,26 @@ static uint64_t cause_key(const struct stall *s)
 	return key;
 }
 
+/* The longest absence before that operation, in which a rank has been missing for `age_ns` by now. */
+static uint64_t absence_longest(struct stalls *st, uid_t account, uint64_t comm, uint64_t op,
+				uint64_t age_ns)
+{
+	struct stall_absence *e = keyed_find(&st->absences, &comm);
+	bool made;
+
+	if (age_ns >= ABSENCE_LEAST_NS)
+		e = keyed_use(&st->absences, &comm, account, &made);
+	if (!e)
+		return 0;
+	if (e->op != op && e->age_ns > e->longest_ns)
+		e->longest_ns = e->age_ns;
+	if (age_ns >= ABSENCE_LEAST_NS) {
+		e->op = op;
+		e->age_ns = age_ns;
+	}
+	return e->longest_ns;
+}
+
 /*
  * A rank that is alive may be busy with a checkpoint, which the communicator's longest absence
  * so far tells something about.
@@ -257,12 +290,13 @@ static void stall_measure_absence(const struct diagnose *dg, struct stalls *st, 
 {
 	const struct diagnose_times *times = &diagnose_settings(dg)->times;
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.verdict.comm];
-	uint64_t comm = stall_key(s->c.hang, s->c.verdict.comm), op = op_identity(g);
-	uint64_t longest_ns = absences_longest(&st->absences, comm, op);
+	uid_t account = stuck_process(&s->c.hang->ranks.at[g->first])->account;
+	uint64_t longest_ns = absence_longest(st, account,
+					      stall_key(s->c.hang, s->c.verdict.comm),
+					      op_identity(g),
+					      s->c.hang->now_ns - g->op.enqueued_ns);
 	uint64_t likely_ns = longest_ns + longest_ns / 2, least_ns = ABSENCE_CRITICAL_NS;
 
-	absences_see(&st->absences, stuck_process(&s->c.hang->ranks.at[g->first])->account, comm,
-		     op, s->c.hang->now_ns - g->op.enqueued_ns);
 	s->c.critical_ns = times->not_joined_critical_ns;
 	if (!longest_ns)
 		return;
@@ -489,7 +523,7 @@ static int stall_init(struct diagnose *dg, void *state)
 	const struct diagnose_times *times = &diagnose_settings(dg)->times;
 	struct stalls *st = state;
 
-	if (absences_init(&st->absences) < 0 ||
+	if (keyed_init(&st->absences, &KEYED_CONFIG(struct stall_absence, comm, ABSENCES)) < 0 ||
 	    keyed_init(&st->watches, &KEYED_CONFIG(struct stall_watch, key, STUCK_RANKS)) < 0 ||
 	    (diagnose_settings(dg)->ras && ras_new(&st->ras) < 0))
 		return -ENOMEM;
@@ -504,7 +538,7 @@ static void stall_deinit(void *state)
 	limits_free(st->limits);
 	keyed_deinit(&st->watches);
 	paces_deinit(&st->paces);
-	absences_deinit(&st->absences);
+	keyed_deinit(&st->absences);
 }
 
 const struct detector finding_stall = {

@@ -33,11 +33,9 @@ static bool text_is_hex(const char *text, uint64_t *value)
 	if (strncmp(text, "0x", 2) || !text[2] || strlen(text) > 18)
 		return false;
 	for (text += 2; *text; text++) {
-		const char *digits = "0123456789abcdef", *digit = strchr(digits, *text);
-
-		if (!digit)
+		if (text_hex_digit(*text) < 0)
 			return false;
-		*value = *value << 4 | (uint64_t)(digit - digits);
+		*value = *value << 4 | (uint64_t)text_hex_digit(*text);
 	}
 	return true;
 }

@@ -118,15 +118,6 @@ static void file_watch(struct control *c)
 	control_reopen(c);
 }
 
-static int image_write_whole(int fd, const void *bytes, size_t n)
-{
-	ssize_t done = pwrite(fd, bytes, n, 0);
-
-	if (done < 0)
-		return -errno;
-	return (size_t)done == n ? 0 : -ENOSPC;
-}
-
 static bool image_differs(const struct control *c, const struct nci_control_entry *entry,
 			  uint32_t n)
 {
@@ -141,7 +132,7 @@ static void image_write(struct control *c, uint64_t now_ns)
 	c->image.written_mono_ns = now_ns;
 	memcpy(c->image.boot_id, c->boot_id, sizeof(c->boot_id));
 	c->image.checksum = nci_control_checksum(&c->image);
-	c->error = image_write_whole(c->fd, &c->image, sizeof(c->image));
+	c->error = kept_write(c->fd, &c->image, sizeof(c->image), 0);
 	c->stale = c->error;
 	c->writes += !c->error;
 }

@@ -31,7 +31,7 @@ static uint64_t kept_checksum_of(const struct kept_kind *kind, const void *rows,
 	return index_hash(count, rows, count * kind->row_bytes);
 }
 
-static int kept_write_whole(int fd, const void *bytes, size_t n, off_t at)
+int kept_write(int fd, const void *bytes, size_t n, off_t at)
 {
 	ssize_t done = pwrite(fd, bytes, n, at);
 
@@ -55,9 +55,9 @@ static int kept_write_file(const char *path, const struct kept_kind *kind,
 	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = kept_write_whole(fd, &h, sizeof(h), 0);
+	r = kept_write(fd, &h, sizeof(h), 0);
 	if (r == 0 && count)
-		r = kept_write_whole(fd, rows, count * kind->row_bytes, sizeof(h));
+		r = kept_write(fd, rows, count * kind->row_bytes, sizeof(h));
 	if (r == 0 && rename(fresh, path) < 0)
 		r = -errno;
 	if (r < 0)

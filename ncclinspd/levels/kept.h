@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define KEPT_PATH	(PATH_MAX + 16)
 
@@ -27,6 +28,9 @@ struct kept_state {
 	uint64_t checksum;
 	int error;		/* result of the last attempt to write it */
 };
+
+/* Write all of it there.  0 or a negative errno. */
+int kept_write(int fd, const void *bytes, size_t n, off_t at);
 
 /*
  * Have these rows in the file, if it has others, or if the last attempt failed.  A failure

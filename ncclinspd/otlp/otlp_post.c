@@ -17,6 +17,7 @@
 
 #include "util/cleanup.h"
 #include "util/list.h"
+#include "util/text.h"
 
 #define ANSWER_BYTES	65536		/* no collector has more to say */
 #define HEADERS_BYTES	65536
@@ -143,22 +144,16 @@ void otlp_post_pack(const struct otlp_post *p, struct otlp_body *body)
 
 /* ---- headers ------------------------------------------------------------------------------ */
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 /* Values in the configuration are as in a URL, so that they may have commas. */
 static void value_decode(char *value)
 {
 	char *to = value;
 
 	for (; *value; value++) {
-		bool code = *value == '%' && hex_digit(value[1]) >= 0 && hex_digit(value[2]) >= 0;
+		bool code = *value == '%' && text_hex_digit(value[1]) >= 0 &&
+			    text_hex_digit(value[2]) >= 0;
 
-		*to++ = code ? (char)(hex_digit(value[1]) << 4 | hex_digit(value[2])) : *value;
+		*to++ = code ? (char)(text_hex_digit(value[1]) << 4 | text_hex_digit(value[2])) : *value;
 		value += code ? 2 : 0;
 	}
 	*to = '\0';

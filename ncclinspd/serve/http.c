@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/text.h"
+
 #define BODY_LINE_BYTES	4096	/* one line between chunks; all lines behind the last */
 
 static const struct http_refusal malformed = {
@@ -54,14 +56,6 @@ static bool text_is_value(const char *text)
 	return true;
 }
 
-static int char_hex_value(char c)
-{
-	if (char_is_digit(c))
-		return c - '0';
-	c |= 32;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Undo "%41", in place.  Returns the length; -1: a '%' without two hex digits, or a zero byte. */
 static ssize_t http_decode(char *text, bool plus_is_blank)
 {
@@ -69,8 +63,8 @@ static ssize_t http_decode(char *text, bool plus_is_blank)
 
 	for (const char *from = text; *from; from++) {
 		if (*from == '%') {
-			int high = char_hex_value(from[1]);
-			int low = high < 0 ? -1 : char_hex_value(from[2]);
+			int high = text_hex_digit(from[1]);
+			int low = high < 0 ? -1 : text_hex_digit(from[2]);
 
 			if (low < 0 || !(high | low))
 				return -1;
@@ -326,7 +320,7 @@ static int end_size(struct http_body *b)
 /* A byte between the chunks; their lines are told apart by what has come of them. */
 static int value_take_between(struct http_body *b, char c)
 {
-	int digit = char_hex_value(c);
+	int digit = text_hex_digit(c);
 
 	if (++b->line_bytes > BODY_LINE_BYTES)
 		return -1;

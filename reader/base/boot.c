@@ -3,17 +3,10 @@
 #include "reader/base/boot.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
-
-static int boot_hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = strchr(digits, c);
-
-	return c && at ? (int)(at - digits) : -1;
-}
+#include "util/text.h"
 
 bool boot_id_read(uint8_t id[16])
 {
@@ -24,7 +17,7 @@ bool boot_id_read(uint8_t id[16])
 	int digits = 0;
 
 	for (ssize_t i = 0; i < n && digits < 32; i++) {
-		int digit = boot_hex_digit(text[i]);
+		int digit = text_hex_digit(text[i]);
 
 		if (digit < 0)
 			continue;
