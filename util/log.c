@@ -60,7 +60,7 @@ static void log_write(enum log_level level, const char *format, va_list args, ui
 		at = sizeof(line) - 64;
 	if (held)
 		at += snprintf(line + at, sizeof(line) - (size_t)at - 1, " held_back=%u", held);
-	utf8_clean(line, (size_t)at);	/* texts of jobs and of other machines must not make lines */
+	utf8_clean(line, (size_t)at);	/* no text of a job or another machine makes lines */
 	line[at++] = '\n';
 	fwrite(line, 1, (size_t)at, stderr);
 }

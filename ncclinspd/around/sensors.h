@@ -20,7 +20,7 @@
 
 struct sensors;
 
-#define SENSORS_GPUS		64	/* a job names them: a user has three quarters of what others leave */
+#define SENSORS_GPUS		64	/* a user's: three quarters of what others leave */
 #define SENSORS_SAMPLES		10	/* the readings that clocks and limits are of */
 #define SENSORS_STALE_NS	UINT64_C(5000000000)
 #define SENSORS_WHY		192

@@ -262,7 +262,7 @@ static uint64_t cause_key(const struct stall *s)
 	return key;
 }
 
-/* The longest absence before that operation, in which a rank has been missing for `age_ns` by now. */
+/* The longest absence before that operation, in which a rank is missing for `age_ns` by now. */
 static uint64_t absence_longest(struct stalls *st, uid_t account, uint64_t comm, uint64_t op,
 				uint64_t age_ns)
 {

@@ -153,7 +153,8 @@ static void value_decode(char *value)
 		bool code = *value == '%' && text_hex_digit(value[1]) >= 0 &&
 			    text_hex_digit(value[2]) >= 0;
 
-		*to++ = code ? (char)(text_hex_digit(value[1]) << 4 | text_hex_digit(value[2])) : *value;
+		*to++ = code ? (char)(text_hex_digit(value[1]) << 4 | text_hex_digit(value[2])) :
+			       *value;
 		value += code ? 2 : 0;
 	}
 	*to = '\0';

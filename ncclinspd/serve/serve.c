@@ -260,8 +260,8 @@ enum client_phase serve_request(struct serve_client *c)
 	else if (route->act && !strcmp(asked->method, route->by))
 		return route_act(route, &r, a) ? CLIENT_ANSWERING : CLIENT_WAITING;
 	else if (!answer_has_room(c))
-		answer_refuse(a, 503, "busy", "answers that clients have not read take %u MiB: read "
-			      "them, or try again in a minute", SERVE_HELD_BYTES >> 20);
+		answer_refuse(a, 503, "busy", "answers that clients have not read take %u MiB: "
+			      "read them, or try again in a minute", SERVE_HELD_BYTES >> 20);
 	else if (route->file)
 		route_send_file(route, &r, a);
 	else if (route->fill)

@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct cell_key) == 72, "padding would be compared");
 struct cell {
 	struct keyed_head head;
 	struct cell_key key;
-	uint32_t generation;	/* slices of an evicted cell tell by it, in the minute that they have */
+	uint32_t generation;	/* slices of an evicted cell tell by it */
 	pid_t pid;
 	uid_t uid;
 	bool has_comm_id;

@@ -191,7 +191,8 @@ int queues_new(struct queues **qp, const struct queues_limits *limits)
 		queues_free(q);
 		return -ENOMEM;
 	}
-	q->stats.bytes = keyed_bytes(&q->table) + pool_bytes(&q->chunks.pool) + hold_bytes(&q->hold);
+	q->stats.bytes = keyed_bytes(&q->table) + pool_bytes(&q->chunks.pool) +
+			 hold_bytes(&q->hold);
 	*qp = q;
 	return 0;
 }

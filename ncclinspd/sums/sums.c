@@ -154,7 +154,8 @@ static bool value_merge_plain(struct value_sums *to, const struct value_sums *fr
 	return true;
 }
 
-static void histogram_merge_chunks(struct histogram *h, const struct sums_chunks *chunks, uint32_t item)
+static void histogram_merge_chunks(struct histogram *h, const struct sums_chunks *chunks,
+				   uint32_t item)
 {
 	while (item) {
 		const struct chunk *chunk = chunk_at(chunks, item);
