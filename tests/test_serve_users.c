@@ -339,13 +339,13 @@ END_TEST
 START_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
 {
 	static const char request[] = "GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n";
-	int fd[3];
+	int fd[4];
 	char *answer;
 
 	fx_serve_close();
 	fx_serve_open(&(struct serve_config){ .group = "tty", .stream_bytes = 40u << 20 });
-	for (int i = 0; i < 3; i++) {
-		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
+	for (int i = 0; i < 4; i++) {
+		fd[i] = fx_connect_as(OTHER_UID + i / 3, OTHER_UID);
 		fx_send(fd[i], request, sizeof(request) - 1);
 	}
 	answer = fx_ask_over(fx_connect_as(OTHER_UID, OTHER_UID), "GET", "/v1/processes");
@@ -353,12 +353,13 @@ START_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
 	ck_assert_ptr_nonnull(strstr(answer, "\"busy\""));
 	free(answer);
 	json_decref(fx_get("/v1/processes", 200));
-	json_decref(fx_get_over(fx_connect_as(OTHER_UID + 1, OTHER_UID), "/v1/processes", 200));
+	json_decref(fx_get_over(fx_connect_as(OTHER_UID + 2, OTHER_UID), "/v1/processes", 200));
 	close(fd[0]);
+	close(fd[1]);
 	fx_pump();
 	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/processes", 200));
-	close(fd[1]);
 	close(fd[2]);
+	close(fd[3]);
 }
 END_TEST
 

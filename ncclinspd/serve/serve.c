@@ -228,7 +228,10 @@ static bool route_read_query(struct request *r, char *text, const struct route *
 	       (!q->fields || fields_choose(route->tables, q->fields, &r->chosen, why));
 }
 
-/* A user's answers that wait for its clients have three quarters of what other users' leave. */
+/*
+ * A user's answers that wait for its clients have three quarters of what other users' leave; there
+ * is half as much again for who has none.
+ */
 static bool answer_has_room(const struct serve_client *c)
 {
 	uint64_t own = 0, all = 0;
@@ -237,7 +240,7 @@ static bool answer_has_room(const struct serve_client *c)
 		all += o->viewer.all ? 0 : o->answer.bytes;
 		own += o->account == c->account ? o->answer.bytes : 0;
 	}
-	return c->viewer.all || all + own / 3 < SERVE_HELD_BYTES;
+	return c->viewer.all || all + own / 3 < SERVE_HELD_BYTES + (own ? 0 : SERVE_HELD_BYTES / 2);
 }
 
 enum client_phase serve_request(struct serve_client *c)

@@ -66,18 +66,30 @@ static int comms_add_process(struct request *r, struct local_ranks *ranks, struc
 	return err;
 }
 
-/* The processes of a user have three quarters at most of the rows that others leave. */
+/* The ranks that each user may have listed: all, or an equal share where these are too many. */
+static uint32_t comms_share(const struct request *r)
+{
+	struct accounts_tally of = { 0 };
+	uint32_t users = 0, all = 0;
+	struct process *p;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i)); all += p->ncomms)
+		users += !(*accounts_count(&of, p->account))++;
+	return all <= SERVE_ROWS_MAX ? all : SERVE_ROWS_MAX / users;
+}
+
 void serve_comms(struct request *r, struct json *j)
 {
 	CLEANUP(local_ranks_deinit) struct local_ranks ranks = { 0 };
 	struct accounts_tally of = { 0 };
+	uint32_t share = comms_share(r);
 	uint64_t left_out = 0;
 	struct process *p;
 
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
-		uint32_t n = ranks.n, left = n < SERVE_ROWS_MAX ? SERVE_ROWS_MAX - n : 0;
+		uint32_t n = ranks.n;
 
-		if (!accounts_may_take(&of, p->account, left))
+		if (*accounts_count(&of, p->account) >= share)
 			left_out += p->ncomms;
 		else if (comms_add_process(r, &ranks, p) < 0)
 			json_fail(j, -ENOMEM);
