@@ -63,14 +63,11 @@ END_TEST
 
 START_TEST(a_verdict_on_several_ranks_is_one)
 {
-	json_t *rows = json_loads(
-		"[{\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x1\", \"rank\": 1,"
-		"  \"text\": \"ranks 1-2\"},"
-		" {\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x1\", \"rank\": 2,"
-		"  \"text\": \"ranks 1-2\"},"
-		" {\"severity\": \"critical\", \"verdict\": \"LINK\", \"comm_id\": \"0x2\", \"rank\": 1,"
-		"  \"text\": \"ranks 1-2\"},"
-		" {\"severity\": \"info\", \"verdict\": \"MISSING\", \"text\": \"no file\"}]", 0, NULL);
+#define ROW(comm, rank) "{\"severity\": \"critical\", \"verdict\": \"LINK\", \"text\": \"so\", " \
+			"\"comm_id\": \"" comm "\", \"rank\": " rank "}, "
+	json_t *rows = json_loads("[" ROW("0x1", "1") ROW("0x1", "2") ROW("0x2", "1")
+				  "{\"severity\": \"info\", \"text\": \"no file\"}]", 0, NULL);
+#undef ROW
 	static char text[16384];
 	struct page page = { .out = fmemopen(text, sizeof(text), "w"), .verdicts = rows };
 

@@ -71,8 +71,7 @@ END_TEST
 
 START_TEST(a_time_that_cannot_be_moved_so_far_is_not_told)
 {
-	json_t *root = take("{\"a_mono_ns\": -9223372036854775808, \"b_mono_ns\": 9223372036854775807,"
-			    " \"c_mono_ns\": 7}");
+	json_t *root = take("{\"a_mono_ns\": -9223372036854775808}");
 
 	intake_move_times(root, INT64_MIN);
 	ck_assert(json_is_null(json_object_get(root, "a_mono_ns")));

@@ -92,6 +92,9 @@ START_TEST(kinds_severities_and_verdicts_are_explained)
 	for (int i = 0; i < VERDICT_END; i++)
 		say(words_verdict((enum verdict)i)->name);
 	compare("verdicts of findings");
+	say("MISSING");
+	say("SILENT");
+	compare("what a report of many nodes lacks");
 	for (int i = 0; i < LIMIT_END; i++)
 		say(limit_reason_name((enum limit_reason)i));
 	compare("why a stall has this limit");

@@ -20,6 +20,17 @@ static const struct word severities[] = {
 	W("critical", "A job is stuck, or a process has died."),
 };
 
+static const struct word gaps[] = {
+	{ .name = "MISSING",
+	  .meaning = "Ranks of a communicator are in none of the files: ncclinsp report judges it "
+		     "without them.",
+	  .action = "Add the files of their nodes." },
+	{ .name = "SILENT",
+	  .meaning = "Nodes that were asked did not answer: what runs there is in no figure.",
+	  .action = "Try ssh to one of them. If it is down, the other ranks wait because of "
+		    "that." },
+};
+
 static const struct word limits[] = {
 	W("minimum", "The shortest limit (--stall-min)."),
 	W("history", "8 times the 99th percentile of the same operation and size, without the "
@@ -270,6 +281,7 @@ static const struct topic topics[] = {
 #define T(field, title, words) { field, title, words, ARRAY_LEN(words) }
 	T("severity", "severities of findings", severities),
 	T("grade", "grades of findings", grades),
+	T("report", "what a report of many nodes lacks", gaps),
 	T("limit_reason", "why a stall has this limit", limits),
 	T("aspect", "what is slow at a slow peer", aspects),
 	T("scope", "how much a regression covers", scopes),
