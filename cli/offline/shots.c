@@ -441,7 +441,10 @@ static void shots_keep(struct shots *s, const char *path, struct shots_node *nod
 
 static void shots_refuse(struct shots *s, const char *path, const char *why)
 {
-	fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
+	CLEANUP(cleanup_freep) char *shown = must(strdup(path));
+
+	utf8_clean(shown, strlen(shown));	/* anybody's in a directory */
+	fprintf(stderr, "ncclinsp: %s: %s\n", shown, why);
 	s->refused++;
 	s->denied += access(path, R_OK) && errno == EACCES;
 }

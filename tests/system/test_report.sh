@@ -129,6 +129,9 @@ else
 	skip "a snapshot that may not be read" "needs root and setpriv"
 fi
 
+mkdir "$T/odd" && echo "{}" >"$T/odd/$(printf 'a\033[31m').json"
+check "the name of a file that is refused does nothing to the terminal" eval '"$I" report "$T/odd" 2>&1 | grep -q "/a?\[31m.json: not a snapshot"'
+
 # A hundred nodes of two ranks each from the one: in node 37 alone the second rank is late.
 mkdir "$T/many"
 node() {
