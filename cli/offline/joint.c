@@ -502,20 +502,19 @@ static const char *tell_waiting(const struct shots_node *node, int32_t pid, void
 static void tell_death(const struct death *const *deaths, uint32_t n, const json_t *own, void *arg)
 {
 	const struct death *first = deaths[0];
-	bool critical = died_is_critical(deaths, n), waited = died_waiting(deaths, n);
+	bool named = member_text(own, "verdict", NULL);	/* its node knows what waits */
+	bool waited = named || died_waiting(deaths, n);
 	struct told *t = arg;
 	const struct shots_node *node = shots_node(t->shots, first->who.host);
 	char text[1024];
 	json_t *row;
 
 	died_say(deaths, n, text, sizeof(text));
-	if (own && (!waited || member_text(own, "verdict", NULL)))
-		snprintf(text, sizeof(text), "%s", member_text(own, "text", text));
-	row = told_add_row(t, "died", critical ? "critical" : "warning",
-			   waited ? words_verdict(VERDICT_RANK_DEAD)->name :
-				    member_text(own, "verdict", "died"),
+	row = told_add_row(t, "died", waited || died_is_critical(deaths, n) ? "critical" :
+									      "warning",
+			   waited ? words_verdict(VERDICT_RANK_DEAD)->name : "died",
 			   first->has_comm_id ? told_find_comm(t, first->comm_id) : NULL, NULL,
-			   text);
+			   named || !waited ? member_text(own, "text", text) : text);
 	if (first->who.rank != UNKNOWN_I32)
 		json_object_set_new(row, "rank", json_integer(first->who.rank));
 	json_object_set_new(row, "host", json_string(first->who.host));

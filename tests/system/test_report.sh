@@ -253,6 +253,9 @@ died 5 60 1 | jq -c --slurpfile dead "$T/dead5.json" '.comms = $dead[0].comms | 
 check "... and one for which others wait is told with these alone" verdict \
 	'[.verdicts[] | select(.verdict == "died" or .verdict == "RANK_DEAD") | [.verdict, .rank, .host]] == [["RANK_DEAD", 10, "node5"]]' \
 	"$T"/stuck[1-4].json "$T/found-dead5.json"
+died 4 9 0 | jq -c '.findings[0].verdict = "RANK_DEAD"' >"$T/waited4.json"
+check "... and what its own node knows of others that wait stays, in its words" verdict \
+	'[.verdicts[] | select(.kind == "died") | [.verdict, .severity, .text]] == [["RANK_DEAD", "critical", "so it is"]]' "$T/waited4.json"
 finding desync suspected '"NOT_JOINED"' | alone >"$T/suspected5.json"
 check "a hang that a node suspects within itself is told as such, and is no finding" \
 	exits 0 "^critical +NOT_JOINED[?] " "$I" report "$T/suspected5.json"
