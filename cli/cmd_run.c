@@ -161,7 +161,10 @@ static bool process_is_of(const struct job_run *run, const json_t *process)
 	return run->owns || member_is(json_object_get(process, "job"), "id", run->job);
 }
 
-/* The job's processes: how many there were, how many live; *all: the answer, the caller's. */
+/*
+ * The job's processes: how many there were, how many live; *all: the answer, the caller's, or NULL:
+ * the daemon gives none.
+ */
 static size_t processes_count(const struct job_run *run, const struct cli *cli, json_t **all,
 			      size_t *live)
 {
@@ -271,6 +274,9 @@ static void head_put(const struct job_run *run, struct cli *cli, int status, con
 	phrase_add_duration(&text, cli_now_ns() - run->began_ns);
 	if (n)
 		phrase_add_processes(&text, run, all, n);
+	else if (!all)
+		phrase_add(&text, "; what it did in NCCL is not known: %s",
+			   client_error(cli->client));
 	else
 		phrase_add(&text, "; none of its processes here was seen with the plugin in NCCL "
 			   "(to see why: NCCL_DEBUG=INFO, ncclinsp doctor)");

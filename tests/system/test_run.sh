@@ -192,6 +192,9 @@ SLURM_JOB_ID=4711 play_late
 check "findings of that job are told" grep -q "of job 4711" "$T/err"
 twice() { for i in 0 1; do OMPI_COMM_WORLD_LOCAL_RANK=$i run true; done 2>&1 | grep -c '^ncclinsp: true ended' | grep -qx 1; }
 check "of a launcher's processes one tells" twice
+check "a daemon that ends meanwhile is told, and nobody is said to have no plugin" eval \
+	'run sh -c "kill -9 $DAEMON_PID" 2>&1 | tr -s "\n " " " | grep -q "ended with 0 after [^;]*; what it did in NCCL is not known: .*did the daemon end"'
+start_daemon
 check "another profiler plugin is left in its place, and it is said" \
 	bash -c "NCCL_PROFILER_PLUGIN=other '$B/ncclinsp' run env 2>&1 | grep -q 'names another plugin.*other'"
 told_of() { NCCL_PROFILER_PLUGIN=$1 run -q true 2>&1 | grep -c 'names another plugin'; }
