@@ -81,7 +81,7 @@ int cmd_overlap(struct cli *cli)
 		.array = "gpus", LISTING_COLUMNS(overlap_columns), .fetch = overlap_fetch,
 		.arg = &o, .labelled = true,
 	};
-	json_t *processes = NULL, *rows = NULL;
+	json_auto_t *processes = NULL, *rows = NULL;
 	int r = CLI_DONE;
 
 	if (!cli->npaths)
@@ -97,7 +97,5 @@ int cmd_overlap(struct cli *cli)
 		r = listing_run(cli, &listing, NULL);
 	json_decref(o.files);
 	json_decref(o.gpus);
-	json_decref(processes);
-	json_decref(rows);
 	return r;
 }

@@ -57,10 +57,9 @@ static bool process_fits(const struct kernels *k, const json_t *process)
 static const json_t *join_find_process(const struct kernels *k, const json_t *processes,
 				       char why[KERNELS_WHY])
 {
-	const json_t *process, *found = NULL;
-	size_t i;
+	const json_t *found = NULL;
 
-	json_array_foreach((json_t *)processes, i, process) {
+	json_each(process, processes) {
 		if (!process_fits(k, process))
 			continue;
 		if (found && !row_is_of_process(found, process)) {
@@ -115,11 +114,9 @@ static void row_put_operation(const json_t *row, char *key, size_t size)
 static json_t *rows_latest(const json_t *rows, const json_t *process)
 {
 	json_t *latest = must(json_object());
-	const json_t *row;
 	char key[256];
-	size_t i;
 
-	json_array_foreach((json_t *)rows, i, row) {
+	json_each(row, rows) {
 		const json_t *order = json_object_get(row, "arrival_rank_order");
 		size_t ranks = json_array_size(order);
 
@@ -174,12 +171,10 @@ static uint32_t join_take_units(struct kernels *k, const json_t *process, const 
 {
 	json_t *groups = must(json_object()), *batches = must(json_object());
 	json_t *latest = rows_latest(rows, process);
-	const json_t *row;
 	uint32_t ngroups;
 	char key[256];
-	size_t i;
 
-	json_array_foreach((json_t *)rows, i, row) {
+	json_each(row, rows) {
 		const char *batch = member_text(json_object_get(row, "batch"), "token", NULL);
 		uint32_t unit = k->units.n;
 

@@ -82,8 +82,7 @@ static int values_order(const void *left, const void *right)
 }
 
 static struct difference_side figure_side(const struct diff *d, const struct diff_figure *f,
-					  int side,
-					  uint32_t first)
+					  int side, uint32_t first)
 {
 	for (uint32_t i = 0; i < f->n[side]; i++) {
 		d->picked[first + i] = f->of[side][i].value;

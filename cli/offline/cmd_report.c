@@ -43,11 +43,9 @@ static void report_put_gathered(struct cli *cli, const json_t *verdicts)
 {
 	char comm[160], title[320];
 	struct frame frame;
-	json_t *row, *line;
-	size_t i, k;
 
 	prose_begin(&frame, cli, PROSE_WIDEST);
-	json_array_foreach((json_t *)(uintptr_t)verdicts, i, row) {
+	json_each(row, verdicts) {
 		if (!json_array_size(json_object_get(row, "gathered")))
 			continue;
 		if (!report_text(row, "comm_name|comm_id", comm, sizeof(comm)))
@@ -56,7 +54,7 @@ static void report_put_gathered(struct cli *cli, const json_t *verdicts)
 			 *comm ? " on " : "", comm);
 		frame_add(&frame);
 		prose_put(&frame, LINE_PLAIN, 0, 4, title);
-		json_array_foreach(json_object_get(row, "gathered"), k, line)
+		json_each(line, json_object_get(row, "gathered"))
 			prose_put(&frame, LINE_PLAIN, 4, 6, json_string_value(line) ?: "");
 	}
 	prose_end(&frame, cli);
@@ -76,9 +74,8 @@ static int report_run(struct cli *cli, struct joint *joint)
 {
 	struct report_of of = { joint, NULL };
 	const struct listing listing = {
-		.array = "verdicts", .columns = columns, .sort = &by_weight,
-		.count = sizeof(columns) / sizeof(columns[0]), .fetch = report_fetch,
-		.arg = &of, .code = report_code, .labelled = true,
+		.array = "verdicts", LISTING_COLUMNS(columns), .sort = &by_weight,
+		.fetch = report_fetch, .arg = &of, .code = report_code, .labelled = true,
 	};
 	const struct shots *s = &joint->shots;
 	int r;
@@ -102,12 +99,11 @@ static int report_run(struct cli *cli, struct joint *joint)
 static json_t *report_rows(struct offline *o, const char *target, const char *key,
 			   const json_t *names)
 {
-	json_t *answer = offline_answer(o, target);
+	json_auto_t *answer = offline_answer(o, target);
 	json_t *rows = json_incref(json_object_get(answer, key));
 
 	if (names)
 		label_rows(rows, names);
-	json_decref(answer);
 	return rows;
 }
 
@@ -135,38 +131,28 @@ static void nodes_align(struct shots *s)
 static int page_put(struct offline *o, const json_t *verdicts)
 {
 	const struct shots *s = &offline_joint(o)->shots;
-	json_t *ranks = report_rows(o, "/v1/ranks", "ranks", NULL);
-	json_t *names = label_names(ranks), *status = offline_answer(o, "/v1/status");
-	json_t *processes = report_rows(o, "/v1/processes", "processes", NULL);
-	json_t *ops = report_rows(o, "/v1/summary?window=all", "rows", names);
-	json_t *peers = report_rows(o, "/v1/peers?window=all", "peers", names);
-	json_t *clocks = report_rows(o, "/v1/clocks", "clocks", names);
-	json_t *collectives = report_rows(o, "/v1/collectives", "collectives", names);
+	json_auto_t *ranks = report_rows(o, "/v1/ranks", "ranks", NULL);
+	json_auto_t *names = label_names(ranks), *status = offline_answer(o, "/v1/status");
+	json_auto_t *processes = report_rows(o, "/v1/processes", "processes", NULL);
+	json_auto_t *ops = report_rows(o, "/v1/summary?window=all", "rows", names);
+	json_auto_t *peers = report_rows(o, "/v1/peers?window=all", "peers", names);
+	json_auto_t *clocks = report_rows(o, "/v1/clocks", "clocks", names);
+	json_auto_t *collectives = report_rows(o, "/v1/collectives", "collectives", names);
 	const struct page page = {
 		.out = stdout, .verdicts = verdicts, .status = status, .processes = processes,
 		.ranks = ranks, .ops = ops, .peers = peers, .clocks = clocks,
 		.collectives = collectives,
 		.written = report_newest(s), .files = s->files, .refused = s->refused,
 	};
-	int r;
 
 	label_rows(ranks, names);
-	r = page_write(&page);
-	json_decref(ranks);
-	json_decref(names);
-	json_decref(status);
-	json_decref(processes);
-	json_decref(ops);
-	json_decref(peers);
-	json_decref(clocks);
-	json_decref(collectives);
-	return r;
+	return page_write(&page);
 }
 
 static int report_page(struct offline *o)
 {
 	struct joint *joint = offline_joint(o);
-	json_t *verdicts;
+	json_auto_t *verdicts = NULL;
 	int r;
 
 	if (!joint->shots.files)
@@ -179,7 +165,6 @@ static int report_page(struct offline *o)
 		fputs("ncclinsp: the page cannot be written: see the disk's space\n", stderr);
 		r = CLI_FAILED;
 	}
-	json_decref(verdicts);
 	return r;
 }
 

@@ -96,19 +96,18 @@ static void table_put_head(const struct page *page, const struct page_column *co
 void page_table(const struct page *page, const struct page_column *columns, size_t n,
 		const json_t *rows, const char *nothing)
 {
-	size_t total = json_array_size(rows), i;
+	size_t total = json_array_size(rows), shown = 0;
 	double full[REPORT_COLUMNS];
-	json_t *row;
 
 	if (!total) {
 		html_element(page->out, "p", "none", nothing);
 		return;
 	}
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		full[i] = column_full(&columns[i].column, rows);
 	table_put_head(page, columns, n);
-	json_array_foreach((json_t *)rows, i, row) {
-		if (i == PAGE_ROWS)
+	json_each(row, rows) {
+		if (shown++ == PAGE_ROWS)
 			break;
 		fputs("<tr>", page->out);
 		for (size_t k = 0; k < n; k++)
@@ -253,12 +252,12 @@ static void group_finish(json_t *group)
 
 json_t *page_ops_by_size(const json_t *ops)
 {
-	json_t *groups = json_object(), *counts = json_object(), *rows = json_array(), *row;
+	json_auto_t *groups = json_object(), *counts = json_object();
+	json_t *rows = json_array(), *group;
 	const char *name;
 	char key[512];
-	size_t i;
 
-	json_array_foreach((json_t *)ops, i, row) {
+	json_each(row, ops) {
 		group_key(row, key, sizeof(key));
 		if (!json_object_get(groups, key)) {
 			json_object_set_new(groups, key, group_new(row, key));
@@ -266,12 +265,10 @@ json_t *page_ops_by_size(const json_t *ops)
 		}
 		group_add(json_object_get(groups, key), json_object_get(counts, key), row);
 	}
-	json_object_foreach(groups, name, row) {
-		group_finish(row);
-		json_array_append(rows, row);
+	json_object_foreach(groups, name, group) {
+		group_finish(group);
+		json_array_append(rows, group);
 	}
-	json_decref(groups);
-	json_decref(counts);
 	report_sort(rows, &by_key, true);
 	return rows;
 }
