@@ -241,23 +241,30 @@ static size_t gpus_count(const struct cli *cli)
 	return json_object_size(gpus);
 }
 
-/* Adds the part of the ranks' time that operations took, and the part of it that was waiting. */
+/*
+ * Adds the part of the ranks' time that operations took, and the part of it that was waiting, as
+ * far as ranks of this node were compared.
+ */
 static void phrase_add_cost(struct phrase *text, const struct cli *cli)
 {
 	json_auto_t *sums = NULL;
-	double share = 0, waited = 0;
+	double share = 0, waited = 0, compared = 0;
 
 	if (!client_get(cli->client, "/v1/summary?window=all&by=comm,rank", &sums))
 		json_each(row, json_object_get(sums, "rows")) {
 			double part = json_number_value(json_object_get(row, "share"));
+			const json_t *wait = json_object_get(row, "wait_fraction");
 
 			share += part;
-			waited += part * json_number_value(json_object_get(row, "wait_fraction"));
+			waited += part * json_number_value(wait);
+			compared += json_is_number(wait) ? part : 0;
 		}
 	if (share > 0)
-		phrase_add(text, "; NCCL took %.0f %% of their time, and %.0f %% of that was "
-			   "waiting for other ranks",
-			   100 * fmin(share / (double)gpus_count(cli), 1), 100 * waited / share);
+		phrase_add(text, "; NCCL took %.0f %% of their time",
+			   100 * fmin(share / (double)gpus_count(cli), 1));
+	if (compared > 0)
+		phrase_add(text, ", and %s%.0f %% of that was waiting for other ranks",
+			   compared < share ? "at least " : "", 100 * waited / share);
 }
 
 static void head_put(const struct job_run *run, struct cli *cli, int status, const json_t *all,

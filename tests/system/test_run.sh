@@ -115,6 +115,22 @@ part_of_time() {
 	[ "$part" -gt 30 ] && [ "$part" -lt 85 ] || { cat "$T/err"; return 1; }
 }
 check "NCCL's part of the time is that of the ranks, whichever communicators they have" part_of_time
+# A rank of which the other is on another node: nobody here knows how long it waits.
+cat >"$T/far.scn" <<-SCN
+	nodes 2
+	comm dp ranks 0,1 channels 2
+	link net latency 10us rate 20GB/s
+	late rank 1 by 4ms
+	loop 200
+		compute 5ms jitter 2%
+		AllReduce dp 1Mi float32
+	end
+SCN
+waiting_unknown() {
+	run "$B/nccl-sim" --env "1:NCCLINSP_SHM_DIR=$SHM" --plugin "$PLUGIN" "$T/far.scn" 2>"$T/far.err"
+	grep -q "NCCL took [0-9]* % of their time$" <(tr '\n' ' ' <"$T/far.err" | sed 's/ COMM .*//; s/  */ /g') || { cat "$T/far.err"; return 1; }
+}
+check "waiting for ranks of other nodes is not told as none" waiting_unknown
 check "... and that nothing was wrong is told" grep -qx "no fault was found" "$T/err"
 check "a directory for the user that is not there is no obstacle" \
 	eval 'XDG_RUNTIME_DIR=$T/none run -q env | grep -q "^NCCLINSP_SOCKET=$T/ncclinsp-run-"'
