@@ -147,6 +147,24 @@ START_TEST(what_is_too_long_is_refused_before_it_ends)
 }
 END_TEST
 
+START_TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once)
+{
+	static const char first[] = "GET / HTTP/1.1\r\nX: ";
+	static char text[HTTP_HEAD_BYTES + 1];
+	struct http_refusal why;
+	struct http_request r;
+
+	for (size_t bytes = HTTP_HEAD_BYTES; bytes <= sizeof(text); bytes++) {
+		memset(text, 'a', sizeof(text));
+		memcpy(text, first, strlen(first));
+		memcpy(text + bytes - 4, "\r\n\r\n", 4);
+		ck_assert_int_eq(http_read_head(text, bytes, &r, &why),
+				 bytes > HTTP_HEAD_BYTES ? -1 : (ssize_t)bytes);
+	}
+	ck_assert_uint_eq(why.status, 431);
+}
+END_TEST
+
 static const struct {
 	const char *text, *carries;
 	bool is_bad;
@@ -290,6 +308,7 @@ int main(void)
 		FX_LOOP(request_is_read_when_its_head_is_whole, 0, FX_COUNT(good)),
 		FX_LOOP(what_two_readers_could_read_differently_is_refused, 0, FX_COUNT(bad)),
 		FX_TEST(what_is_too_long_is_refused_before_it_ends),
+		FX_TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once),
 		FX_LOOP(chunks_are_put_together_however_they_arrive, 0, FX_COUNT(chunks)),
 		FX_TEST(endless_lines_between_chunks_are_refused),
 		FX_TEST(body_of_a_length_ends_there),

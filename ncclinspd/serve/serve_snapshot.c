@@ -170,7 +170,7 @@ int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct 
 
 void serve_snapshot_now(struct request *r, struct json *j)
 {
-	snapshot_put(r, j, "asked");
+	snapshot_put(r, j, "request");
 }
 
 /* ---- POST /v1/snapshot ------------------------------------------------------------ */

@@ -222,6 +222,8 @@ check "nor one that lets any member pass" \
 
 SNAP=$("$I" snapshot)
 snapshot_fits() { cp "$SNAP" "$T/out" && fits snapshot && jq -e '.reason == "request" and (.kept | length > 0)' "$T/out"; }
+now_fits() { curl -sf --unix-socket "$SOCK" http://ncclinspd/v1/snapshot >"$T/out" && fits snapshot && jq -e '.reason == "request"' "$T/out"; }
+check "... an answer with the same tables" now_fits
 check "a snapshot" eval 'wait_until 20 test -s "$SNAP" && snapshot_fits >/dev/null'
 check "report" eval 'wait_until 20 test -s "$SNAP" && with ".nodes == 1" report "$SNAP"'
 other_run() {
