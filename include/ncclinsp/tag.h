@@ -13,6 +13,7 @@
  */
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static inline void *ncclinsp_tag_find(const char *name)

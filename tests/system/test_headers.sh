@@ -13,6 +13,17 @@ compiles() {
 		-fsyntax-only -x c - <<<"#include \"$1\""
 }
 
+# The installed ones, for a program of anybody's.
+compiles_elsewhere() {
+	local header failed=0
+	for header in include/ncclinsp/*.h include/nci/*.h; do
+		"${CC:-gcc}" -Iinclude -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c - <<<"#include <${header#include/}>" &&
+			"${CXX:-g++}" -Iinclude -std=c++11 -Wall -Wextra -Werror -fsyntax-only -x c++ - <<<"#include <${header#include/}>" ||
+			{ echo "$header"; failed=1; }
+	done
+	return $failed
+}
+
 is_guarded() {
 	local guard
 	guard=$(tr 'a-z/.-' 'A-Z___' <<<"${1#include/}")
@@ -57,6 +68,7 @@ only_down() {
 		END { exit up || !NR }'
 }
 
+check "every installed header compiles alone, as C11 and C++11" compiles_elsewhere
 check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
 check "no line of C is wider than 100 columns" no_wide_lines
