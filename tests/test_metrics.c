@@ -205,6 +205,19 @@ START_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart)
 }
 END_TEST
 
+START_TEST(a_process_has_its_container_its_command_and_its_pid)
+{
+	struct process *p = add_process(3, 1);
+
+	snprintf(p->container, sizeof(p->container), "c0ffee");
+	snprintf(p->command, sizeof(p->command), "train");
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_process_info",
+				   ",container_id=\"c0ffee\",command=\"train\",pid=\"103\""), 1);
+}
+END_TEST
+
 START_TEST(more_than_there_is_room_for_is_counted_under_other)
 {
 	static const char *const funcs[] = { "AllReduce", "AllGather", "ReduceScatter" };
@@ -670,6 +683,7 @@ int main(void)
 		FX_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram),
 		FX_TEST(eight_ranks_of_ten_communicators_have_room),
 		FX_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart),
+		FX_TEST(a_process_has_its_container_its_command_and_its_pid),
 		FX_TEST(more_than_there_is_room_for_is_counted_under_other),
 		FX_TEST(a_user_with_few_series_has_them_where_others_have_many),
 		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),

@@ -694,9 +694,9 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 	row_put_fact(row, 2, job_scheduler(p));
 	row_put_fact(row, 3, job_namespace(p));
 	row_put_fact(row, 4, job_pod(p));
-	row_put_fact(row, OLDEST_OP, p->container);
-	row_put_fact(row, OLDEST_STATE, p->command);
-	row_put_number(row, OLDEST_PEER, p->pid);
+	row_put_fact(row, 5, p->container);
+	row_put_fact(row, 6, p->command);
+	row_put_number(row, 7, p->pid);
 	if (p->steering.known && m->source.steer)
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
