@@ -94,7 +94,17 @@ functions_there() {
 	done
 	[ -n "$name" ] && return $missing
 }
+# Rules and alerts that the READMEs of deploy/ name.
+rules_there() {
+	local name= missing=0
+	for name in $(grep -ohE '[a-z]+:ncclinsp_[a-z_]+:[a-z0-9_]+|`Nccl[A-Z][A-Za-z]+`' deploy/*/README.md | tr -d '`' | sort -u); do
+		grep -qE "(record|alert): $name\$" deploy/prometheus/ncclinsp.rules.yml ||
+			{ echo "no $name"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
 check "docs/ARCHITECTURE.md describes each room" rooms_there
+check "rules and alerts that deploy/ describes are there" rules_there
 check "docs/ARCHITECTURE.md names functions that there are" functions_there
 check "docs/operations.md has each kind of finding" kinds_there
 for document in README.md docs/[!k]*.md docs/lab/campaign.md deploy/{slurm,kubernetes,container,on-finding,duckdb,prometheus,victoriametrics}/README.md examples/README.md tests/{nccl,gpu}/README.md; do
