@@ -229,10 +229,9 @@ static void links_take_in(const void *entry, void *arg)
 	struct links *l = arg;
 	bool made;
 	const struct link_key *key = &e->key;
-	struct link *link = keyed_use_lately(&l->table, key->executor ^
-					     (uint64_t)key->comm_index << 48 ^
-					     (uint64_t)(uint32_t)key->peer << 24 ^
-					     key->channel << 12 ^ key->send << 11, key, e->account, &made);
+	uint64_t mark = key->executor ^ (uint64_t)key->comm_index << 48 ^
+			(uint64_t)(uint32_t)key->peer << 24 ^ key->channel << 12 ^ key->send << 11;
+	struct link *link = keyed_use_lately(&l->table, mark, key, e->account, &made);
 
 	if (!link)
 		return;
