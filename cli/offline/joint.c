@@ -502,8 +502,7 @@ static const char *tell_waiting(const struct shots_node *node, int32_t pid, void
 static void tell_death(const struct death *const *deaths, uint32_t n, const json_t *own, void *arg)
 {
 	const struct death *first = deaths[0];
-	bool named = member_text(own, "verdict", NULL);	/* its node knows what waits */
-	bool waited = named || died_waiting(deaths, n);
+	bool waited = died_waiting(deaths, n) || member_text(own, "verdict", NULL);
 	struct told *t = arg;
 	const struct shots_node *node = shots_node(t->shots, first->who.host);
 	char text[1024];
@@ -514,7 +513,8 @@ static void tell_death(const struct death *const *deaths, uint32_t n, const json
 									      "warning",
 			   waited ? words_verdict(VERDICT_RANK_DEAD)->name : "died",
 			   first->has_comm_id ? told_find_comm(t, first->comm_id) : NULL, NULL,
-			   named || !waited ? member_text(own, "text", text) : text);
+			   died_waiting(deaths, n) && t->shots->nodes.n > 1 ? text :
+			   member_text(own, "text", text));	/* its node knows what waits there */
 	if (first->who.rank != UNKNOWN_I32)
 		json_object_set_new(row, "rank", json_integer(first->who.rank));
 	json_object_set_new(row, "host", json_string(first->who.host));

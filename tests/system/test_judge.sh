@@ -146,6 +146,16 @@ check "from the files of both the report names who did not come, on its node" wa
 			 (test("not on") | not)))'
 end_job
 
+sed 's/absent rank 3 comm dp op 40/kill process 3 comm dp op 40\n\thold forever/' <<<"$NODES" >"$T/death.scn"
+nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/death.scn" 2>"$T/sim" &
+JOB_PID=$!
+started+=("$JOB_PID")
+wait_until 20 grep -q "process 3 is pid" "$T/sim"
+check "a death on one of them is told with all that wait, on both" wait_until 20 reports \
+	"[.verdicts[] | select(.pid == $(sed -n 's/.*process 3 is pid //p' "$T/sim"))] | length == 1 and (.[0] |
+		[.kind, .verdict, .rank, .host] == [\"died\", \"RANK_DEAD\", 3, \"node1\"] and (.text | test(\"; ranks 0-2 wait in \")))"
+end_job
+
 # ---- who is late for another's sake ------------------------------------------------------
 # late_on COMM RANK HOST: it comes late to that communicator, others for its sake to the other one.
 late_on() {
