@@ -147,6 +147,7 @@ check "from the files of both the report names who did not come, on its node" wa
 end_job
 
 sed 's/absent rank 3 comm dp op 40/kill process 3 comm dp op 40\n\thold forever/' <<<"$NODES" >"$T/death.scn"
+: >"$T/sim"
 nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/death.scn" 2>"$T/sim" &
 JOB_PID=$!
 started+=("$JOB_PID")
