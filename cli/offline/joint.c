@@ -514,7 +514,7 @@ static void tell_death(const struct death *const *deaths, uint32_t n, const json
 			   waited ? words_verdict(VERDICT_RANK_DEAD)->name : "died",
 			   first->has_comm_id ? told_find_comm(t, first->comm_id) : NULL, NULL,
 			   died_waiting(deaths, n) && t->shots->nodes.n > 1 ? text :
-			   member_text(own, "text", text));	/* its node knows what waits there */
+			   member_text(own, "text", text));	/* all that its node knows */
 	if (first->who.rank != UNKNOWN_I32)
 		json_object_set_new(row, "rank", json_integer(first->who.rank));
 	json_object_set_new(row, "host", json_string(first->who.host));
