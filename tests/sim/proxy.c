@@ -385,12 +385,17 @@ static void *proxy_main(void *arg)
 
 static int connect_member(struct member *m)
 {
+	int r = 0;
+
 	m->conn = calloc(1, sizeof(*m->conn));
 	if (!m->conn)
 		return -ENOMEM;
 	pthread_mutex_init(&m->conn->mutex, NULL);
-	return m->player->scn->ring_stamps ?
-	       ring_new(&m->conn->ring, m->player->scn, m->comm, m->rank) : 0;
+	if (m->player->scn->ring_stamps)
+		r = ring_new(&m->conn->ring, m->player->scn, m->comm, m->rank);
+	if (m->conn->ring && m->player->pace.factor == 0)
+		ring_note_launch(m->conn->ring, PLAN_NEVER, 0);
+	return r;
 }
 
 void proxy_disconnect(struct member *m)

@@ -286,7 +286,7 @@ uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, in
 	int64_t launched = ring_launched(ring);
 	uint64_t stamp = 0;
 
-	ring_walk(ring, launched);
+	ring_walk(ring, launched < at ? launched : at);
 	for (count = first_kept(ch, count); ch->work && count <= ch->count; count += RING_SLOTS) {
 		const struct work *work = &ch->work[count % KEPT];
 		int64_t late = work_late_ns(ring, work);

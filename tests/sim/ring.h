@@ -39,7 +39,7 @@ void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched);
 
 /*
  * A kernel was launched so much later than the model says, as was or will be no earlier one: it
- * and later ones run later by as much.
+ * and later ones run later by as much.  PLAN_NEVER: all are when the model says.
  */
 void ring_note_launch(struct ring *ring, int64_t launched, int64_t late_ns);
 
