@@ -450,6 +450,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 	opterr = 0;
 	r = options_scan(argc, argv, letters, longs, found, &n);
 	command = named_command(argc, argv);
+	cli_reject_for(command ? command->name : NULL);
 	if (!r && command && command->starts) {
 		r = options_scan_own(argc, argv, letters, longs, found, &n);
 	} else if (!r) {

@@ -27,6 +27,13 @@ int cli_fail(const struct cli *cli, int error)
 	return CLI_FAILED;
 }
 
+static const char *cli_rejecting;
+
+void cli_reject_for(const char *command)
+{
+	cli_rejecting = command;
+}
+
 int cli_reject(const char *format, ...)
 {
 	va_list args;
@@ -35,7 +42,8 @@ int cli_reject(const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fputs("\nTry 'ncclinsp --help'.\n", stderr);
+	fprintf(stderr, "\nTry 'ncclinsp %s%s--help'.\n", cli_rejecting ?: "",
+		cli_rejecting ? " " : "");
 	return CLI_USAGE;
 }
 

@@ -102,6 +102,9 @@ struct cli {
 /* Say on stderr why the last request failed; the exit code that goes with it. */
 int cli_fail(const struct cli *cli, int error);
 
+/* The command whose help is named where a command line is rejected; NULL: none. */
+void cli_reject_for(const char *command);
+
 /* Say what is wrong with the command line, and where help is; CLI_USAGE. */
 int cli_reject(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
