@@ -377,7 +377,13 @@ static bool waits_for_peer(const struct hang_standing *r)
 
 static bool is_blocked_by_own_gpu(const struct hang_standing *r)
 {
-	return is_inside(r) && (r->wait == WAIT_CONSUME || r->wait == WAIT_FLUSH);
+	return is_inside(r) && !r->passes_on &&
+	       (r->wait == WAIT_CONSUME || r->wait == WAIT_FLUSH);
+}
+
+static bool is_blocked_in_node(const struct hang_standing *r)
+{
+	return is_inside(r) && r->passes_on;
 }
 
 /* A transfer that got anywhere needed its kernel, whether or not that was told. */
@@ -496,6 +502,29 @@ static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 	out->one_of = out->nranks > 1;
 }
 
+static bool is_on_same_node(const struct hang_standing *a, const struct hang_standing *b)
+{
+	return !a->host || !b->host || !strcmp(a->host, b->host);
+}
+
+/*
+ * A GPU that takes nothing more may wait for one of its node to which its data go: for those
+ * without transfers, up to the one that has nothing for the network.
+ */
+static void add_node(const struct hang_comm *c, struct hang_verdict *out)
+{
+	const struct hang_standing *blocked = rank_of(c, out->ranks[0]);
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct hang_standing *r = &c->ranks[i];
+
+		if (is_on_same_node(blocked, r) &&
+		    (is_silent(r) || (is_not_producing(r) && is_furthest_behind(c, r))))
+			name_rank(out, r->rank);
+	}
+	out->one_of = out->nranks > 1;
+}
+
 /*
  * A sender that waits for room at a receiver, which waits for what that one sends: the word
  * that there is room was not given, or is lost.  The furthest behind holds up all others.
@@ -532,6 +561,7 @@ static const struct {
 } sinks[] = {
 	{ is_on_wire, VERDICT_LINK },
 	{ is_blocked_by_own_gpu, VERDICT_GPU_STUCK },
+	{ is_blocked_in_node, VERDICT_GPU_STUCK },
 	{ is_not_running, VERDICT_NOT_RUNNING },
 	{ is_not_producing, VERDICT_GPU_STUCK },
 };
@@ -541,6 +571,8 @@ static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++) {
 		if (!name_all(c, sinks[i].is, sinks[i].verdict, out))
 			continue;
+		if (sinks[i].is == is_blocked_in_node)
+			add_node(c, out);
 		if (sinks[i].is == is_not_producing) {
 			keep_furthest_behind(c, out);
 			if (may_lack_data(c, out) && find_no_room(c, out))

@@ -35,6 +35,8 @@
  *         its network                        LINK
  *         its GPU                            GPU_STUCK, NOT_RUNNING (that only where
  *                                            a kernel would have been told of)
+ *         its GPU, or one of its node that
+ *         this one passes data on to         GPU_STUCK, one of these
  *         nobody such, a receiver waits for
  *         a sender that has no room there    NO_ROOM
  *         nobody such, some are done         PARTIAL
@@ -198,6 +200,8 @@ struct hang_standing {
 	enum hang_wait wait;
 	int32_t peer;		/* UNKNOWN_I32 */
 	int32_t step;		/* step of that transfer; UNKNOWN_I32 */
+	const char *host;	/* NULL: not told */
+	bool passes_on;		/* what it receives, its GPU passes on within the node */
 	/* The transfer furthest behind, of those that wait for room at a receiver or for data. */
 	struct hang_wait_for {
 		int32_t peer;	/* UNKNOWN_I32: there is none */

@@ -356,6 +356,24 @@ static struct hang_wait_for rank_find_wait(const struct hang_rank *r, enum hang_
 	return found;
 }
 
+/*
+ * A GPU that takes nothing more may have no room at the next one, with which it shares the node:
+ * the network is not in between where it sends nothing on that channel.
+ */
+static bool rank_passes_on(const struct hang_rank *r)
+{
+	if (!r->op || r->op->is_p2p || hang_row_wait(r->transfer) != WAIT_CONSUME)
+		return false;
+	for (size_t i = 0; i < r->nrows; i++) {
+		const struct hang_row *row = &r->rows[i];
+
+		if (!row->is_op && hang_is_of(row, r) && row->channel == r->transfer->channel &&
+		    row->direction && !strcmp(row->direction, "send"))
+			return false;
+	}
+	return true;
+}
+
 /* ---- for the decision ----------------------------------------------------------------- */
 
 static uint32_t rank_kernels(const struct hang_rank *r)
@@ -400,6 +418,8 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 		.wait = hang_row_wait(r->transfer),
 		.peer = r->transfer ? r->transfer->peer : UNKNOWN_I32,
 		.step = r->transfer ? r->transfer->step : UNKNOWN_I32,
+		.host = r->host,
+		.passes_on = rank_passes_on(r),
 		.room = rank_find_wait(r, WAIT_CREDIT), .data = rank_find_wait(r, WAIT_RECV),
 		.count = UNKNOWN_U64,
 		.root = UNKNOWN_I32,

@@ -277,6 +277,27 @@ START_TEST(a_gpu_that_takes_nothing_is_stuck)
 }
 END_TEST
 
+/* Ranks 0 to 2 share a node: what comes from the network goes through their GPUs in turn. */
+START_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		wait_for(r, WAIT_NONE, UNKNOWN_I32);
+		ranks[0][r].host = r < 3 ? "a" : "b";
+	}
+	wait_for(1, WAIT_CONSUME, 3);
+	ranks[0][1].passes_on = true;
+	wait_for(2, WAIT_PRODUCE, 3);
+	wait_for(3, WAIT_CREDIT, 1);
+	expect(0, VERDICT_GPU_STUCK, 3, 1);
+	ck_assert(got.one_of);
+	ck_assert_int_eq(got.ranks[1], 0);
+	ck_assert_int_eq(got.ranks[2], 2);
+	ranks[0][1].passes_on = false;
+	expect(0, VERDICT_GPU_STUCK, 1, 1);
+	ck_assert(!got.one_of);
+}
+END_TEST
+
 START_TEST(a_gpu_that_has_not_begun_is_not_running)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
@@ -566,6 +587,7 @@ int main(void)
 		FX_TEST(what_is_not_known_differs_from_nothing),
 		FX_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits),
 		FX_TEST(a_gpu_that_takes_nothing_is_stuck),
+		FX_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node),
 		FX_TEST(a_gpu_that_has_not_begun_is_not_running),
 		FX_TEST(a_kernel_whose_transfers_come_forward_is_running),
 		FX_TEST(
