@@ -475,9 +475,10 @@ static void keep_furthest_behind(const struct hang_comm *c, struct hang_verdict 
 			name_rank(out, c->ranks[i].rank);
 }
 
-static bool is_silent(const struct hang_standing *r)
+/* Without transfers.  Where no kernel is told of either, nothing tells that it is done. */
+static bool is_silent_beside(const struct hang_standing *r, const struct hang_standing *stuck)
 {
-	return is_inside(r) && r->wait == WAIT_NONE;
+	return (is_inside(r) && r->wait == WAIT_NONE) || (!stuck->wants_kernel && r->done);
 }
 
 /* The GPU that is said to be stuck is past its first step: it may wait for another's data. */
@@ -486,10 +487,7 @@ static bool may_lack_data(const struct hang_comm *c, const struct hang_verdict *
 	return v->nranks && rank_of(c, v->ranks[0])->step > 0;
 }
 
-/*
- * A GPU past its first step may lack the data of ranks that have no transfers.  Where no kernel
- * is told of either, nothing tells that these are done.
- */
+/* A GPU past its first step may lack the data of ranks that have no transfers. */
 static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 {
 	const struct hang_standing *behind = rank_of(c, out->ranks[0]);
@@ -497,7 +495,7 @@ static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 	if (!may_lack_data(c, out))
 		return;
 	for (uint32_t i = 0; i < c->n; i++)
-		if (is_silent(&c->ranks[i]) || (!behind->wants_kernel && c->ranks[i].done))
+		if (is_silent_beside(&c->ranks[i], behind))
 			name_rank(out, c->ranks[i].rank);
 	out->one_of = out->nranks > 1;
 }
@@ -509,7 +507,8 @@ static bool is_on_same_node(const struct hang_standing *a, const struct hang_sta
 
 /*
  * A GPU that takes nothing more may wait for one of its node to which its data go: for those
- * without transfers, up to the one that has nothing for the network.
+ * without transfers, up to the one that has nothing for the network; for that one alone if it has
+ * not given what is its own.
  */
 static void add_node(const struct hang_comm *c, struct hang_verdict *out)
 {
@@ -517,10 +516,15 @@ static void add_node(const struct hang_comm *c, struct hang_verdict *out)
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct hang_standing *r = &c->ranks[i];
+		bool behind = is_not_producing(r) && is_furthest_behind(c, r);
 
-		if (is_on_same_node(blocked, r) &&
-		    (is_silent(r) || (is_not_producing(r) && is_furthest_behind(c, r))))
-			name_rank(out, r->rank);
+		if (!is_on_same_node(blocked, r) || (!is_silent_beside(r, blocked) && !behind))
+			continue;
+		if (behind && r->step <= 0)
+			out->nranks = 0;
+		name_rank(out, r->rank);
+		if (behind && r->step <= 0)
+			break;
 	}
 	out->one_of = out->nranks > 1;
 }

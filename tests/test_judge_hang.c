@@ -287,11 +287,15 @@ START_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node)
 	wait_for(1, WAIT_CONSUME, 3);
 	ranks[0][1].passes_on = true;
 	wait_for(2, WAIT_PRODUCE, 3);
+	ranks[0][2].step = 4;
 	wait_for(3, WAIT_CREDIT, 1);
 	expect(0, VERDICT_GPU_STUCK, 3, 1);
 	ck_assert(got.one_of);
 	ck_assert_int_eq(got.ranks[1], 0);
 	ck_assert_int_eq(got.ranks[2], 2);
+	ranks[0][2].step = 0;		/* that is its own */
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+	ck_assert(!got.one_of);
 	ranks[0][1].passes_on = false;
 	expect(0, VERDICT_GPU_STUCK, 1, 1);
 	ck_assert(!got.one_of);

@@ -166,7 +166,11 @@ struct flow {
 };
 
 /* Who a sub is to the rank that a fault is in. */
-enum role { OTHER_SEND, OTHER_RECV, ITS_SEND, ITS_RECV, SEND_TO_IT, RECV_FROM_IT, ROLES };
+enum role {
+	OTHER_SEND, OTHER_RECV, ITS_SEND, ITS_RECV, SEND_TO_IT, RECV_FROM_IT,
+	NEAR_RECV,		/* of a rank that shares its node */
+	ROLES
+};
 
 static enum role role_of(const struct flow *f, int world)
 {
@@ -177,6 +181,9 @@ static enum role role_of(const struct flow *f, int world)
 		return recv ? ITS_RECV : ITS_SEND;
 	if (f->sub->peer >= 0 && ranks[f->sub->peer] == world)
 		return recv ? RECV_FROM_IT : SEND_TO_IT;
+	if (recv && scenario_node_of(f->task->member->player->scn, ranks[f->sub->rank]) ==
+		    scenario_node_of(f->task->member->player->scn, world))
+		return NEAR_RECV;
 	return recv ? OTHER_RECV : OTHER_SEND;
 }
 
@@ -197,6 +204,7 @@ static const struct halt halts[FAULT_KINDS][ROLES] = {
 		[SEND_TO_IT]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
 		[OTHER_SEND]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
 		[OTHER_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
+		[NEAR_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
 	},
 	[FAULT_FREEZE] = {
 		[ITS_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
@@ -205,6 +213,8 @@ static const struct halt halts[FAULT_KINDS][ROLES] = {
 		[SEND_TO_IT]	= { WORK_SLOTS / 2, NCCL_STEP_SEND_PEER_WAIT },
 		[OTHER_SEND]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
 		[OTHER_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
+		/* its GPU has no room for what it would pass on to the one that is frozen */
+		[NEAR_RECV]	= { 1, NCCL_STEP_RECV_GPU_WAIT },
 	},
 	[FAULT_MISMATCH] = {
 		[ITS_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
@@ -213,6 +223,7 @@ static const struct halt halts[FAULT_KINDS][ROLES] = {
 		[SEND_TO_IT]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
 		[OTHER_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
 		[OTHER_RECV]	= { 0, NCCL_STEP_RECV_WAIT },
+		[NEAR_RECV]	= { 0, NCCL_STEP_RECV_WAIT },
 	},
 };
 

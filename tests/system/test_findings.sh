@@ -20,8 +20,8 @@ verdict() {
 # hangs SCENARIO KIND VERDICT RANKS
 hangs() {
 	start_job "$1"
-	check "$1: $2, $3, ranks $4" wait_until 20 verdict "$2" "$3" "$4"
-	check "$1: the evidence tells where each rank stands" api_is 'findings?active=true' \
+	check "${1##*/}: $2, $3, ranks $4" wait_until 20 verdict "$2" "$3" "$4"
+	check "${1##*/}: the evidence tells where each rank stands" api_is 'findings?active=true' \
 		'[.findings[] | select(.kind != "loss")][0].evidence | .age_ns > .limit_ns'
 	end_job
 }
@@ -32,6 +32,9 @@ hangs size-mismatch desync METADATA_MISMATCH '[3]'
 hangs comm-deadlock desync COMM_DEADLOCK '[0,1]'
 hangs stuck-step stall LINK '[1]'
 hangs frozen-gpu stall GPU_STUCK '[1]'
+# Rank 0's takes nothing from the network: it, or the next one of its node, which takes nothing from it.
+sed 's/freeze rank 1/freeze rank 0/' "$TOP/tests/scenarios/frozen-gpu.scn" >"$T/frozen-entry.scn"
+hangs "$T/frozen-entry.scn" stall GPU_STUCK '[0,1]'
 hangs paused stall OUTSIDE '[0,1,2,3]'
 
 cat >"$T/runs.scn" <<-SCN
