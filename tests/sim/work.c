@@ -232,6 +232,7 @@ static void apply_fault(struct flow *f)
 {
 	const struct sim_fault *fault = f->task->op.fault;
 	const struct halt *halt;
+	enum sim_fault_kind kind;
 
 	f->cut = PLAN_NEVER;
 	f->stuck_step = -1;
@@ -243,7 +244,10 @@ static void apply_fault(struct flow *f)
 	}
 	if (fault->kind == FAULT_STUCK && f->sub->index)
 		return;
-	halt = &halts[fault->kind][role_of(f, fault->rank)];
+	/* A GPU that gives nothing takes nothing either. */
+	kind = fault->kind == FAULT_STUCK && fault->state == NCCL_STEP_SEND_GPU_WAIT ?
+	       FAULT_FREEZE : fault->kind;
+	halt = &halts[kind][role_of(f, fault->rank)];
 	f->stuck_step = fault->step + halt->steps;
 	f->stuck_state = halt->state ? halt->state : fault->state;
 }
