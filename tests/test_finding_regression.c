@@ -19,14 +19,15 @@ static uint64_t now_ns;
 static const struct finding *found;
 static int nfound;
 
-static struct process process, *processes[] = { &process };
+static struct process process, others, *processes[] = { &process, &others };
 static struct comm own[2];
+static uid_t users;		/* those that run the same, with communicators of the same ids */
 
-static size_t one_process(void *arg, struct process *const **list)
+static size_t all_processes(void *arg, struct process *const **list)
 {
 	(void)arg;
 	*list = processes;
-	return 1;
+	return FX_COUNT(processes);
 }
 
 /* The job as its launcher describes it, and the nodes that its communicators are on. */
@@ -34,16 +35,20 @@ static void describe(const char *name, const char *world_size, int32_t nnodes)
 {
 	process = (struct process){ .id = 1, .comms = own, .ncomms = 2, .command = "python3" };
 	for (int i = 0; i < 2; i++)
-		own[i] = (struct comm){ .ready = true, .nranks = 8, .nnodes = nnodes };
+		own[i] = (struct comm){ .ready = true, .has_id = true, .id = 0xc0 + (uint64_t)i,
+					.nranks = 8, .nnodes = nnodes };
 	process.env_bytes = (uint32_t)snprintf(process.env, sizeof(process.env),
 					       "SLURM_JOB_NAME=%s%cWORLD_SIZE=%s", name, 0,
 					       world_size) + 1;
+	others = process;
+	others.id = 2;
+	others.uid = 1;
 }
 
 static void start(const char *state_dir)
 {
 	const struct diagnose_config config = { .state_dir = state_dir };
-	const struct diagnose_source source = { .processes = one_process };
+	const struct diagnose_source source = { .processes = all_processes };
 
 	ck_assert_int_eq(diagnose_new(&dg, &config, &source), 0);
 }
@@ -52,6 +57,7 @@ static void setup(void)
 {
 	log_set_level(LOG_ERROR);
 	now_ns = 100000 * SECOND;
+	users = 1;
 	describe("llama", "16", 2);
 	start(NULL);
 }
@@ -80,12 +86,12 @@ static int count(void)
 	return nfound;
 }
 
-static void add_timed(int comm, int kind, uint64_t ns)
+static void add_timed(uid_t user, int comm, int kind, uint64_t ns)
 {
 	static const char *const names[] = { "dp", "tp" };
 	const struct op op = {
-		.process_id = 1, .has_comm_id = true, .comm_id = 0xc0 + (uint64_t)comm,
-		.comm_index = (uint32_t)comm,
+		.process_id = 1 + user, .uid = user, .has_comm_id = true,
+		.comm_id = 0xc0 + (uint64_t)comm, .comm_index = (uint32_t)comm,
 		.comm_name = names[comm], .nranks = 8, .func = "AllReduce", .algo = "RING",
 		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = source,
 		.sampled = true, .complete = true, .exec_ns = ns,
@@ -103,9 +109,11 @@ static uint64_t time_alone(int kind, double times)
 /* Waiting for others makes many longer, and none shorter. */
 static void add_op(int comm, int kind, double times)
 {
-	uint64_t waits = fx_random() % 2 ? fx_random() % 4 : 0;
+	for (uid_t user = 0; user < users; user++) {
+		uint64_t waits = fx_random() % 2 ? fx_random() % 4 : 0;
 
-	add_timed(comm, kind, time_alone(kind, times) * (1 + waits));
+		add_timed(user, comm, kind, time_alone(kind, times) * (1 + waits));
+	}
 }
 
 /* Windows of ten seconds, three kinds on each of two communicators. */
@@ -183,7 +191,7 @@ END_TEST
 static void run_rarely(int ops, double times)
 {
 	for (int i = 0; i < ops; i++) {
-		add_timed(0, 0, time_alone(0, times));
+		add_timed(0, 0, 0, time_alone(0, times));
 		now_ns += 10 * SECOND;
 		diagnose_look(dg, now_ns);
 	}
@@ -199,6 +207,30 @@ START_TEST(operations_that_are_timed_rarely_are_compared_as_well)
 	ck_assert_int_eq(count(), 1);
 	ck_assert_uint_ge(found->since_ns, from_ns - 120 * SECOND);
 	ck_assert_uint_le(found->since_ns, from_ns + 120 * SECOND);
+}
+END_TEST
+
+/* So many windows before the one that the pause makes long. */
+START_TEST(a_pause_makes_no_change_older)
+{
+	uint64_t from_ns;
+
+	run(LEARN, 0, 0, 1);
+	from_ns = now_ns;
+	run(_i, 2, KINDS, 1.08);
+	now_ns += 7200 * SECOND;
+	run(20, 2, KINDS, 1.08);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_uint_ge(found->since_ns, from_ns - 110 * SECOND);
+}
+END_TEST
+
+START_TEST(each_user_is_told_of_their_own)
+{
+	users = 2;
+	run(LEARN, 0, 0, 1);
+	run(8, changes[_i].comms, changes[_i].kinds, 1.3);
+	ck_assert_int_eq(count(), 2);
 }
 END_TEST
 
@@ -306,6 +338,8 @@ int main(void)
 		FX_TEST(what_the_network_alone_timed_has_no_usual),
 		FX_TEST(a_young_job_is_compared_with_its_first_minutes),
 		FX_TEST(operations_that_are_timed_rarely_are_compared_as_well),
+		FX_LOOP(a_pause_makes_no_change_older, 0, 5),
+		FX_LOOP(each_user_is_told_of_their_own, 0, FX_COUNT(changes)),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),

@@ -46,11 +46,12 @@ struct regression_series {
 	struct keyed_head head;
 	struct series_key key;
 	uint64_t lasting;	/* key of its baseline: the same in the next job */
-	uint64_t comm;		/* equal: of one communicator of this job */
+	uint64_t comm;		/* equal: of one communicator of this user's */
 	uint64_t used_ns;
 	struct op op;		/* the first of this window */
 	bool from_before;	/* its baseline is of an earlier job */
 	uint32_t slow_windows;
+	uint64_t onset_ns;	/* start of the first of the windows that are slow by now */
 	uint64_t since_ns;	/* start of the change behind the alarm */
 	uint32_t ops;		/* operations in this window ... */
 	uint64_t from_ns;	/* begin of the window, the end of the one before; 0: the first */
@@ -112,7 +113,8 @@ static uint64_t lasting_key(const struct diagnose *dg, const struct op *op)
 
 static uint64_t op_comm(const struct op *op)
 {
-	return index_mix(op->has_comm_id ? op->comm_id : op->process_id, (uint64_t)op->nranks);
+	return index_mix(index_mix(op->has_comm_id ? op->comm_id : op->process_id,
+				   (uint64_t)op->nranks), op->uid);
 }
 
 /* UNKNOWN_U64: it says nothing, or another rank's row says the same. */
@@ -205,7 +207,7 @@ static void series_accept(struct regressions *rg, struct regression_series *s)
 static void close_window(struct regressions *rg, struct regression_series *s, double h,
 			 uint64_t now_ns)
 {
-	uint64_t window_ns = s->from_ns ? now_ns - s->from_ns : WINDOW_NS;
+	uint64_t from_ns = s->from_ns ?: now_ns - WINDOW_NS;
 	uint32_t n = s->ops < VALUES ? s->ops : VALUES;
 	uint32_t learned = s->cusum.learned;
 	int before = s->cusum.alarm, alarm;
@@ -218,9 +220,11 @@ static void close_window(struct regressions *rg, struct regression_series *s, do
 	alarm = cusum_add(&s->cusum, log(s->values[n / 4]), h);
 	if (s->cusum.learned > learned)		/* a short job's, too, is better than none */
 		series_keep(rg, s);
+	if (cusum_onset(&s->cusum, 1) <= 1)
+		s->onset_ns = from_ns;
 	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;
 	if (alarm > 0 && before <= 0)
-		s->since_ns = now_ns - cusum_onset(&s->cusum, 1) * window_ns;
+		s->since_ns = s->onset_ns;
 	if (alarm)
 		series_accept(rg, s);
 }
@@ -325,8 +329,8 @@ static void regression_report(struct diagnose *dg, const struct regression_case 
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", s->op.comm_name);
 	regression_say(c, now_ns, f.text, sizeof(f.text));
 	finding_set_evidence(&f, regression_evidence_fields, c);
-	diagnose_report(dg, &finding_regression, c->scope == REGRESSION_NODE ? 0 : s->comm, &f,
-			now_ns);
+	diagnose_report(dg, &finding_regression,
+			c->scope == REGRESSION_NODE ? s->op.uid : s->comm, &f, now_ns);
 }
 
 /* ---- the detector ------------------------------------------------------------------ */
