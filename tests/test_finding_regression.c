@@ -234,6 +234,20 @@ START_TEST(each_user_is_told_of_their_own)
 }
 END_TEST
 
+START_TEST(a_job_that_ended_is_slow_no_more)
+{
+	run(LEARN, 0, 0, 1);
+	run(8, 2, KINDS, 1.3);
+	ck_assert_int_eq(count(), 1);
+	process.state = PROCESS_EXITED;
+	for (int i = 0; i < 60; i++) {
+		now_ns += SECOND;
+		diagnose_look(dg, now_ns);
+		ck_assert_int_eq(count(), 0);
+	}
+}
+END_TEST
+
 START_TEST(what_became_faster_is_the_new_way_of_things)
 {
 	run(LEARN, 0, 0, 1);
@@ -340,6 +354,7 @@ int main(void)
 		FX_TEST(operations_that_are_timed_rarely_are_compared_as_well),
 		FX_LOOP(a_pause_makes_no_change_older, 0, 5),
 		FX_LOOP(each_user_is_told_of_their_own, 0, FX_COUNT(changes)),
+		FX_TEST(a_job_that_ended_is_slow_no_more),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),

@@ -91,6 +91,27 @@ START_TEST(threads_of_two_jobs_are_two_findings)
 }
 END_TEST
 
+START_TEST(a_process_that_ended_is_not_accused)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(10, 4, 20000000, 1);
+	json_decref(only_finding("?active=true"));
+	fx.processes[2]->state = PROCESS_EXITED;
+	run_ops(1, 4, 20000000, 1);
+	a = only_finding("?active=true");	/* of the rank that still is */
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 0);
+	json_decref(a);
+	fx.processes[0]->state = PROCESS_DIED;
+	diagnose_look(fx.diagnose, fx.now_ns + FX_SECOND);
+	a = fx_get("/v1/findings?active=true", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
 /* So many absences of 100 ms, one every two seconds, in each of which ten kernels begin. */
 static void run_absences(uint32_t absences)
 {
@@ -300,6 +321,7 @@ int main(void)
 		FX_TEST(threads_that_are_away_together_are_one_finding),
 		FX_TEST(threads_of_two_jobs_are_two_findings),
 		FX_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer),
+		FX_TEST(a_process_that_ended_is_not_accused),
 		FX_TEST(many_kernels_in_one_absence_are_one),
 		FX_LOOP(a_thread_without_cpu_is_told_from_one_that_sleeps, 0, 2),
 		FX_TEST(where_the_kernel_tells_nothing_the_reason_is_not_known),

@@ -77,6 +77,28 @@ static struct finding *finding_find(struct diagnose *dg, const struct detector *
 	return NULL;
 }
 
+static bool process_has_open(const struct process *p, uint64_t comm_id)
+{
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].has_id && p->comms[i].id == comm_id && !p->comms[i].finalize_ticks)
+			return true;
+	return false;
+}
+
+/* Is its process alive, else a process with its communicator? */
+static bool finding_is_of_living(const struct diagnose *dg, const struct finding *f)
+{
+	struct process *const *list;
+	size_t n = dg->source.processes(dg->source.arg, &list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state == PROCESS_LIVE &&
+		    (f->process_id ? list[i]->id == f->process_id :
+		     list[i]->uid == f->uid && process_has_open(list[i], f->comm_id)))
+			return true;
+	return false;
+}
+
 /* It is over; one that was only suspected leaves nothing. */
 static void finding_end(struct diagnose *dg, struct finding *f, uint64_t until_ns, uint64_t now_ns)
 {
@@ -262,6 +284,8 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 {
 	struct finding *f = finding_find(dg, detector, key);
 
+	if (detector->of_living && !finding_is_of_living(dg, news))
+		return;
 	if (f && news->grade > f->grade)
 		return;		/* a found one is not taken back: it ends first */
 	if (f) {
@@ -300,11 +324,12 @@ bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64
 	return true;
 }
 
-static bool finding_is_over(struct finding *f, uint64_t now_ns)
+static bool finding_is_over(const struct diagnose *dg, struct finding *f, uint64_t now_ns)
 {
 	bool missed = f->life.seen_ns != now_ns && ++f->life.missed >= LEAST_MISSED;
 
-	return missed && now_ns - f->life.seen_ns > f->life.detector->hold_ns;
+	return (missed && now_ns - f->life.seen_ns > f->life.detector->hold_ns) ||
+	       (f->life.detector->of_living && !finding_is_of_living(dg, f));
 }
 
 static void end_unseen(struct diagnose *dg, uint64_t now_ns)
@@ -312,7 +337,7 @@ static void end_unseen(struct diagnose *dg, uint64_t now_ns)
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
-		if (finding_is_active(f) && finding_is_over(f, now_ns)) {
+		if (finding_is_active(f) && finding_is_over(dg, f, now_ns)) {
 			uint64_t seen_ns = f->life.seen_ns;
 
 			finding_end(dg, f, seen_ns > f->since_ns ? seen_ns : f->since_ns, now_ns);

@@ -141,6 +141,7 @@ struct detector {
 	const char *name;
 	size_t state_bytes;
 	uint64_t hold_ns;	/* a finding ends when not seen for so long, and in two looks */
+	bool of_living;		/* and with its process, else its communicator */
 	int (*init)(struct diagnose *dg, void *state);
 	void (*deinit)(void *state);
 	void (*op)(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns);

@@ -270,7 +270,7 @@ static void starved_make_rows(struct starved_context *s)
 		struct resources resources;
 		struct cpuwait_sums cpu;
 
-		if (!p)
+		if (!p || s->list[i]->state != PROCESS_LIVE)
 			continue;
 		row->sum = starved_add_up(p, s->now_ns, &row->window_ns);
 		if (!row->sum.late)
@@ -332,6 +332,7 @@ const struct detector finding_proxy_starved = {
 	.name = "proxy_starved",
 	.state_bytes = sizeof(struct starved_state),
 	.hold_ns = HOLD_NS,
+	.of_living = true,
 	.init = starved_init,
 	.deinit = starved_deinit,
 	.op = starved_on_op,

@@ -385,6 +385,7 @@ const struct detector finding_regression = {
 	.name = "regression",
 	.state_bytes = sizeof(struct regressions),
 	.hold_ns = HOLD_NS,
+	.of_living = true,
 	.init = regression_init,
 	.deinit = regression_deinit,
 	.op = regression_on_op,

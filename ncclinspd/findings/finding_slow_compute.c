@@ -144,6 +144,7 @@ const struct detector finding_slow_compute = {
 	.name = "slow_compute",
 	.state_bytes = sizeof(struct computes),
 	.hold_ns = HOLD_NS,
+	.of_living = true,
 	.init = compute_init,
 	.deinit = compute_deinit,
 	.look = compute_look,

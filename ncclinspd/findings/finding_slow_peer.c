@@ -465,6 +465,7 @@ const struct detector finding_slow_peer = {
 	.name = "slow_peer",
 	.state_bytes = sizeof(struct slow_peer_state),
 	.hold_ns = HOLD_NS,
+	.of_living = true,
 	.deinit = slow_peer_deinit,
 	.look = slow_peer_look,
 };
