@@ -1045,8 +1045,12 @@ uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 
 	if (!comm)
 		return rank_gpu(s, op);
-	if (comm->has_gpu)
-		return index_hash(s->seed, comm->gpu_uuid, sizeof(comm->gpu_uuid));
+	if (comm->has_gpu) {
+		uint64_t words[3] = { p->id };
+
+		memcpy(words + 1, comm->gpu_uuid, sizeof(comm->gpu_uuid));
+		return index_hash(s->seed, words, sizeof(words));
+	}
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		if (comm_is_sibling(comm, &p->comms[i]))
 			return rank_gpu(s, op);

@@ -141,8 +141,8 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns);
 
 /*
- * A number of the GPU that did it; where nobody tells which it was, a process with one rank
- * has one.
+ * A number of the GPU that did it, of that process's, since others may say that it is theirs;
+ * where nobody tells which it was, a process with one rank has one.
  */
 uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		       struct process *const *list, size_t count);
