@@ -151,6 +151,23 @@ START_TEST(nobody_fills_the_store_for_other_users)
 }
 END_TEST
 
+START_TEST(nobody_pushes_out_what_ended_of_other_users)
+{
+	json_t *a;
+
+	report_as(FINDING_FOUND, 101, &brief, 1, FINDING_CRITICAL);
+	look_for(4);
+	for (uint64_t i = 2; i < 300; i++) {
+		report(&brief, i, FINDING_WARNING);
+		look_for(i % 50 ? 0 : 4);
+	}
+	a = findings("");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 128);
+	ck_assert_uint_eq(fx_number(a, "findings.127.id"), 1);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back)
 {
 	json_t *a;
@@ -375,6 +392,7 @@ int main(void)
 		FX_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing),
 		FX_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active),
 		FX_TEST(nobody_fills_the_store_for_other_users),
+		FX_TEST(nobody_pushes_out_what_ended_of_other_users),
 		FX_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back),
 		FX_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found),
 		FX_TEST(an_answer_tells_whom_it_speaks_of),

@@ -108,41 +108,50 @@ static void finding_end(struct diagnose *dg, struct finding *f, uint64_t until_n
 		f->life = (struct finding_life){ 0 };
 }
 
-/* Does the first make room before the second?  A later suspicion, then an earlier end. */
-static bool finding_goes_before(const struct finding *a, const struct finding *b)
+static uid_t account_of(const struct diagnose *dg, const struct finding *f)
 {
+	return accounts_of(dg->config.accounts, f->uid);
+}
+
+/* Does the first make room before the second?  A later suspicion, then one of whoever has most. */
+static bool finding_goes_before(const struct diagnose *dg, struct accounts_tally *of,
+				const struct finding *a, const struct finding *b)
+{
+	uint32_t of_a = *accounts_count(of, account_of(dg, a));
+	uint32_t of_b = *accounts_count(of, account_of(dg, b));
+
 	if (a->grade != b->grade)
 		return a->grade > b->grade;
-	return a->grade == FINDING_SUSPECTED ? a->life.id > b->life.id :
-					       a->life.until_ns < b->life.until_ns;
+	if (a->grade == FINDING_SUSPECTED)
+		return a->life.id > b->life.id;
+	return of_a != of_b ? of_a > of_b : a->life.until_ns < b->life.until_ns;
 }
 
 /*
  * An unused place; for what is found else that of the newest suspicion, else that of whatever
- * ended longest ago; NULL: all are active.
+ * ended longest ago of the user who has most; NULL: all are active.
  */
 static struct finding *findings_make_room(struct diagnose *dg, enum finding_grade grade,
 					  uint64_t now_ns)
 {
+	struct accounts_tally of = { 0 };
 	struct finding *first = NULL;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		if (!dg->findings[i].life.id)
+			return &dg->findings[i];
+		++*accounts_count(&of, account_of(dg, &dg->findings[i]));
+	}
+	for (uint32_t i = 0; grade == FINDING_FOUND && i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
-		if (!f->life.id)
-			return f;
-		if (grade == FINDING_FOUND && (f->grade > grade || f->life.until_ns) &&
-		    (!first || finding_goes_before(f, first)))
+		if ((f->grade > grade || f->life.until_ns) &&
+		    (!first || finding_goes_before(dg, &of, f, first)))
 			first = f;
 	}
 	if (first && first->grade == FINDING_SUSPECTED)
 		finding_end(dg, first, now_ns, now_ns);
 	return first;
-}
-
-static uid_t account_of(const struct diagnose *dg, const struct finding *f)
-{
-	return accounts_of(dg->config.accounts, f->uid);
 }
 
 /* There is no room: the newest of its grade of whoever has more than this user; or NULL. */
