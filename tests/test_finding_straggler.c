@@ -102,6 +102,54 @@ START_TEST(strangers_in_a_communicator_or_on_a_gpu_clear_nobody)
 }
 END_TEST
 
+/* A pair of ranks of a communicator, the second of which is late. */
+static void work_of_pair(const struct process *p, const struct process *q, uint32_t index)
+{
+	struct op ops[2] = { op_of(p, TRANSFER + 5 * MS), op_of(q, TRANSFER) };
+	const struct op *const both[2] = { &ops[0], &ops[1] };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		ops[i].uid = ops[i].account = p->uid;
+		ops[i].comm_id = p->comms[index].id;
+		ops[i].comm_index = index + (p == q ? i : 0);
+		ops[i].rank = (int32_t)i;
+	}
+	straggler_see(fx.straggler, both, 2, fx.processes, fx.nprocesses, fx.now_ns);
+}
+
+#define PAIRS	80
+
+START_TEST(nobody_fills_the_cases_for_other_users)
+{
+	struct process *many = fx_process(30, 0, 1), *p = fx_process(20, 1000, 2);
+	struct process *q = fx_process(21, 1000, 3);
+	size_t of_many = 0, of_other = 0, i;
+	json_t *a, *f;
+
+	many->ncomms = 2 * PAIRS;
+	many->comms = realloc(many->comms, many->ncomms * sizeof(*many->comms));
+	for (uint32_t k = 1; k < many->ncomms; k++) {
+		many->comms[k] = many->comms[0];
+		many->comms[k].id += k / 2;
+		many->comms[k].rank = k % 2;
+	}
+	for (int k = 0; k < 4 * WINDOW; k++) {
+		for (uint32_t pair = 0; pair < PAIRS; pair++)
+			work_of_pair(many, many, 2 * pair);
+		work_of_pair(p, q, 0);
+		work(1, 1, 0, 0);
+	}
+	a = findings();
+	json_array_foreach(fx_at(a, "findings"), i, f) {
+		of_many += fx_number(f, "evidence.pid") == 30;
+		of_other += fx_number(f, "evidence.pid") == 21;
+	}
+	ck_assert_uint_gt(of_many, 32);
+	ck_assert_uint_eq(of_other, 1);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(the_gpu_is_named_where_it_is_known)
 {
 	json_t *a;
@@ -386,6 +434,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
 		FX_TEST(strangers_in_a_communicator_or_on_a_gpu_clear_nobody),
+		FX_TEST(nobody_fills_the_cases_for_other_users),
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(the_stage_that_the_others_wait_for_is_named),
 		FX_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in),

@@ -9,12 +9,13 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/resources.h"
 #include "judge/late.h"
+#include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "rows/rows.h"
 #include "util/words.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define CASES		64	/* cases of one grade that are reported at once */
+#define CASES		64	/* reported at once; of one user three quarters at most */
 
 struct straggler_context {
 	struct diagnose *dg;
@@ -143,12 +144,13 @@ static bool case_goes_before(const struct straggler_case *a, const struct stragg
 static void straggler_collect(const struct straggler_case *c, void *arg)
 {
 	struct cases *cases = arg;
-	uint32_t i = 0;
+	uint32_t i = 0, own = 0;
 
 	while (i < cases->n && (cases->at[i].key != c->key ||
 				is_of_a_rank(&cases->at[i]) != is_of_a_rank(c)))
-		i++;
-	if (i == CASES || (i < cases->n && !case_goes_before(c, &cases->at[i])))
+		own += cases->at[i++].who.account == c->who.account;
+	if (i < cases->n ? !case_goes_before(c, &cases->at[i]) :
+			   !accounts_leave_room(own, CASES - cases->n))
 		return;
 	cases->at[i] = *c;
 	cases->n += i == cases->n;
