@@ -13,8 +13,8 @@ static inline void setup(void)
 }
 
 /* What one link did in an operation: times in ns for each of its ten steps. */
-static inline void transfer_of(struct process *p, name_t comm, int32_t rank, int32_t peer,
-			       uint8_t channel, uint64_t held, uint64_t busy)
+static inline void transfer_on(struct process *p, uint16_t comm_index, name_t comm, int32_t rank,
+			       int32_t peer, uint8_t channel, uint64_t held, uint64_t busy)
 {
 	const struct nci_ev_proxy_op op = {
 		.type = NCI_EV_PROXY_OP, .form = 2 | NCI_FORM_SEND, .rank = rank, .peer = peer,
@@ -24,9 +24,15 @@ static inline void transfer_of(struct process *p, name_t comm, int32_t rank, int
 		.start = 1000, .stop = 1000 + 10 * (held + busy + 20), .steps = 10,
 		.bytes = 10 << 16, .busy = 10 * busy, .covered = 10 * (held + busy),
 	};
-	const struct transfers t = { p, p, 0, comm, NULL, &op, &sums, 0 };
+	const struct transfers t = { p, p, comm_index, comm, NULL, &op, &sums, 0 };
 
 	links_add(fx.links, &t, fx.now_ns);
+}
+
+static inline void transfer_of(struct process *p, name_t comm, int32_t rank, int32_t peer,
+			       uint8_t channel, uint64_t held, uint64_t busy)
+{
+	transfer_on(p, 0, comm, rank, peer, channel, held, busy);
 }
 
 static inline void transfer(int32_t rank, int32_t peer, uint8_t channel, uint64_t held,

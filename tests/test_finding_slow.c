@@ -124,6 +124,43 @@ START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
 }
 END_TEST
 
+/* On each of many communicators, one of three channels to each of eight ranks is slow. */
+static void transfer_slowly(struct process *p)
+{
+	for (uint16_t k = 0; k < p->ncomms; k++)
+		for (int32_t i = 0; i < 8 * 3; i++)
+			transfer_on(p, k, "dp", 0, 1 + i / 3, (uint8_t)(i % 3), 0,
+				    (i % 3 ? 1 : 10) * STEP_NS);
+}
+
+START_TEST(nobody_keeps_slow_links_of_others_from_being_confirmed)
+{
+	struct process *many;
+	size_t i, others = 0;
+	json_t *a, *f;
+
+	start_ranks();
+	many = fx_process(200, 1000, 0);
+	many->account = 1000;
+	many->ncomms = 16;
+	many->comms = realloc(many->comms, many->ncomms * sizeof(*many->comms));
+	for (uint32_t k = 1; k < many->ncomms; k++) {
+		many->comms[k] = many->comms[0];
+		many->comms[k].id += k;
+	}
+	for (int s = 0; s < 20; s++) {
+		transfer_slowly(many);
+		run_ring(1, s < 6 ? 1 : 3, 0, 0);
+	}
+	a = fx_get("/v1/findings?active=true", 200);
+	json_array_foreach(fx_at(a, "findings"), i, f)
+		others += fx_number(f, "uid") == 0;
+	ck_assert_uint_eq(others, 1);
+	ck_assert_uint_gt(i, 64);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(it_is_over_when_the_link_is_well_again)
 {
 	json_t *a;
@@ -272,6 +309,7 @@ int main(void)
 		FX_TEST(a_slow_link_is_named_with_what_cannot_be_told),
 		FX_TEST(a_slow_channel_is_told_from_a_slow_link),
 		FX_LOOP(queue_pair_that_makes_a_channel_slow_is_named, 0, FX_COUNT(paths)),
+		FX_TEST(nobody_keeps_slow_links_of_others_from_being_confirmed),
 		FX_TEST(it_is_over_when_the_link_is_well_again),
 		FX_TEST(a_receiver_that_has_no_room_is_told_as_such),
 		FX_TEST(what_costs_next_to_nothing_is_not_told),

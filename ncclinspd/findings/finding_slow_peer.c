@@ -19,18 +19,21 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/probelink.h"
 #include "ncclinspd/sums/queues.h"
+#include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "rows/rows.h"
+#include "tables/keyed.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)
 #define HOLD_NS		(10 * SECOND_NS)
 #define CONFIRMED	3
-#define SUSPECTS	64
+#define SUSPECTS	512
 
 struct suspect {
-	uint64_t key;		/* 0: unused */
+	struct keyed_head head;
+	uint64_t key;
 	uint64_t since_ns;
 	uint64_t seen_ns;
 	uint32_t times;		/* one after another */
@@ -39,7 +42,7 @@ struct suspect {
 struct slow_peer_state {
 	uint64_t looked_ns;
 	struct slow_links before;	/* sums at looked_ns, by link */
-	struct suspect suspects[SUSPECTS];
+	struct keyed suspects;
 };
 
 /* One look. */
@@ -145,29 +148,19 @@ static bool slow_links_set_jobs(struct diagnose *dg, struct slow_links *links, u
 
 /* ---- what is slow ---------------------------------------------------------- */
 
-/* The entry with this key, else an unused one, else the stalest. */
-static struct suspect *find_suspect(struct slow_peer_state *sp, uint64_t key)
-{
-	struct suspect *stalest = &sp->suspects[0];
-
-	for (size_t i = 0; i < SUSPECTS; i++) {
-		if (sp->suspects[i].key == key)
-			return &sp->suspects[i];
-		if (sp->suspects[i].seen_ns < stalest->seen_ns)
-			stalest = &sp->suspects[i];
-	}
-	return stalest;
-}
-
 /* Has it been so in enough looks, one after another?  *since_ns: the start. */
-static bool suspect_is_confirmed(const struct slow_peer_context *s, uint64_t key,
+static bool suspect_is_confirmed(const struct slow_peer_context *s, uint64_t key, uid_t account,
 				 uint64_t *since_ns)
 {
-	struct suspect *suspect = find_suspect(s->sp, key);
-	bool again = suspect->key == key && s->now_ns - suspect->seen_ns <= s->window_ns;
+	bool made;
+	struct suspect *suspect = keyed_use(&s->sp->suspects, &key, account, &made);
 
-	if (!again)
-		*suspect = (struct suspect){ .key = key, .since_ns = s->now_ns - s->window_ns };
+	if (!suspect)
+		return false;
+	if (made || s->now_ns - suspect->seen_ns > s->window_ns) {
+		suspect->since_ns = s->now_ns - s->window_ns;
+		suspect->times = 0;
+	}
 	suspect->seen_ns = s->now_ns;
 	suspect->times++;
 	*since_ns = suspect->since_ns;
@@ -379,6 +372,7 @@ static void slow_peer_report(const struct slow_peer_context *s, struct slow_peer
 static bool slow_peer_judge(const struct slow_peer_context *s, struct slow_peer *p,
 			    const struct slow_link *links, uint32_t n)
 {
+	uid_t account = accounts_of(diagnose_settings(s->dg)->accounts, (uid_t)p->worst->user);
 	uint64_t key = slow_peer_key(p), since_ns;
 
 	if ((p->aspect == SLOW_PEER_ROOM && link_peer_is_here(s, p->worst)) ||
@@ -386,7 +380,7 @@ static bool slow_peer_judge(const struct slow_peer_context *s, struct slow_peer 
 		return false;
 	if (!p->begins)
 		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
-	if (!suspect_is_confirmed(s, key, &since_ns))
+	if (!suspect_is_confirmed(s, key, account, &since_ns))
 		return true;
 	slow_peer_set_whom(s, p);
 	slow_peer_report(s, p, key, since_ns);
@@ -459,6 +453,14 @@ static void slow_peer_deinit(void *state)
 	struct slow_peer_state *sp = state;
 
 	list_deinit(&sp->before);
+	keyed_deinit(&sp->suspects);
+}
+
+static int slow_peer_init(struct diagnose *dg, void *state)
+{
+	(void)dg;
+	return keyed_init(&((struct slow_peer_state *)state)->suspects,
+			  &KEYED_CONFIG(struct suspect, key, SUSPECTS));
 }
 
 const struct detector finding_slow_peer = {
@@ -466,6 +468,7 @@ const struct detector finding_slow_peer = {
 	.state_bytes = sizeof(struct slow_peer_state),
 	.hold_ns = HOLD_NS,
 	.of_living = true,
+	.init = slow_peer_init,
 	.deinit = slow_peer_deinit,
 	.look = slow_peer_look,
 };
