@@ -64,6 +64,15 @@ const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t 
 	return NULL;
 }
 
+bool jobs_has_open(const struct process *p, uint64_t comm_id)
+{
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].ready && p->comms[i].has_id && p->comms[i].id == comm_id &&
+		    !p->comms[i].finalize_ticks)
+			return true;
+	return false;
+}
+
 struct process *jobs_process(struct process *const *list, size_t n, uint64_t id)
 {
 	for (size_t i = 0; i < n; i++)

@@ -26,6 +26,9 @@ int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *j
  */
 const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t rank);
 
+/* Is the process in it, and has not left it? */
+bool jobs_has_open(const struct process *p, uint64_t comm_id);
+
 /* The process with that number; NULL: it is not in the list. */
 struct process *jobs_process(struct process *const *list, size_t n, uint64_t id);
 

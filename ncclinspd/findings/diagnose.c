@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "judge/hang.h"
+#include "ncclinspd/base/jobs.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "util/cleanup.h"
@@ -77,14 +78,6 @@ static struct finding *finding_find(struct diagnose *dg, const struct detector *
 	return NULL;
 }
 
-static bool process_has_open(const struct process *p, uint64_t comm_id)
-{
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (p->comms[i].has_id && p->comms[i].id == comm_id && !p->comms[i].finalize_ticks)
-			return true;
-	return false;
-}
-
 /* Is its process alive, else a process with its communicator? */
 static bool finding_is_of_living(const struct diagnose *dg, const struct finding *f)
 {
@@ -94,7 +87,7 @@ static bool finding_is_of_living(const struct diagnose *dg, const struct finding
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->state == PROCESS_LIVE &&
 		    (f->process_id ? list[i]->id == f->process_id :
-		     list[i]->uid == f->uid && process_has_open(list[i], f->comm_id)))
+		     list[i]->uid == f->uid && jobs_has_open(list[i], f->comm_id)))
 			return true;
 	return false;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "nci/control.h"
+#include "ncclinspd/base/jobs.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 
@@ -41,15 +42,6 @@ bool wish_is_sound(const struct wish *w)
 	       memchr(w->job, '\0', sizeof(w->job)) && (w->kind == WISH_JOB) == !!*w->job;
 }
 
-static bool process_has_comm(const struct process *p, uint64_t id)
-{
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (p->comms[i].ready && p->comms[i].has_id && p->comms[i].id == id &&
-		    !p->comms[i].finalize_ticks)
-			return true;
-	return false;
-}
-
 static bool process_is_of_job(const struct process *p, const char *job)
 {
 	const char *id = job_id(p);
@@ -67,7 +59,7 @@ bool wish_covers(const struct wish *w, const struct process *p)
 	case WISH_JOB:
 		return process_is_of_job(p, w->job);
 	case WISH_COMM:
-		return process_has_comm(p, w->id);
+		return jobs_has_open(p, w->id);
 	case WISH_PROCESS:
 		return p->instance == w->id;
 	case WISH_KIND_END:
