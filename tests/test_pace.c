@@ -172,6 +172,28 @@ START_TEST(it_is_of_the_last_iterations)
 }
 END_TEST
 
+/* They last, and so many others have begun since that one has a number that is like theirs. */
+START_TEST(what_is_known_of_long_jobs_outlasts_short_ones)
+{
+	struct op op = { .func = "AllReduce", .bytes = 1 << 20 };
+
+	for (uint64_t i = 0; i < 3; i++) {
+		now_ns += 60000 * MS;
+		for (op.process_id = 1; op.process_id <= 8; op.process_id++) {
+			op.enqueued_ns = now_ns;
+			paces_add(&paces, &op);
+		}
+	}
+	op.process_id = PACES + 4;
+	paces_add(&paces, &op);
+	for (uint64_t id = 1; id <= 8; id++)
+		ck_assert_uint_eq(paces_longest_pause(&paces, id), 60000 * MS);
+	paces_forget(&paces, op.process_id);
+	ck_assert_uint_eq(paces_longest_pause(&paces, op.process_id), 0);
+	ck_assert_uint_eq(paces_longest_pause(&paces, 8), 60000 * MS);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -184,6 +206,7 @@ int main(void)
 		FX_TEST(what_was_is_not_told_of_now),
 		FX_TEST(bursts_tell_also_between_them),
 		FX_TEST(it_is_of_the_last_iterations),
+		FX_TEST(what_is_known_of_long_jobs_outlasts_short_ones),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -11,6 +11,8 @@
 #include "reader/base/pool.h"
 #include "util/list.h"
 
+#define PLACES		8	/* of a process, so far apart: ids are given in order, so that */
+#define PLACES_APART	521	/* those of one job are taken in a row, for as long as it lasts */
 #define STRETCHES	64	/* operations of another communicator may come that many late */
 #define STEP_NS		UINT64_C(10000000000)
 
@@ -34,17 +36,32 @@ struct pace {
 	struct period period;
 };
 
-static struct pace *pace_find(const struct paces *paces, uint64_t process_id)
+/* The place with that process's, else an unused one for it, else the one that it takes over. */
+static struct pace **paces_place(struct paces *paces, uint64_t process_id)
 {
-	struct pace *pace = paces->at[process_id % PACES];
+	struct pace **unused = NULL;
+
+	for (uint64_t i = 0; i < PLACES; i++) {
+		struct pace **place = &paces->at[(process_id + i * PLACES_APART) % PACES];
+
+		if (*place && (*place)->process_id == process_id)
+			return place;
+		if (!*place && !unused)
+			unused = place;
+	}
+	return unused ?: &paces->at[process_id % PACES];
+}
+
+static struct pace *pace_find(struct paces *paces, uint64_t process_id)
+{
+	struct pace *pace = *paces_place(paces, process_id);
 
 	return pace && pace->process_id == process_id ? pace : NULL;
 }
 
-/* Ids are given in order: the process that has the place is long gone. */
 static struct pace *pace_make(struct paces *paces, uint64_t process_id)
 {
-	struct pace **pace = &paces->at[process_id % PACES];
+	struct pace **pace = paces_place(paces, process_id);
 
 	pages_give(*pace, sizeof(**pace));
 	*pace = pages_take(sizeof(**pace));
@@ -149,10 +166,12 @@ void paces_add(struct paces *paces, const struct op *op)
 
 void paces_forget(struct paces *paces, uint64_t process_id)
 {
-	if (!pace_find(paces, process_id))
+	struct pace *pace = pace_find(paces, process_id);
+
+	if (!pace)
 		return;
-	pages_give(paces->at[process_id % PACES], sizeof(struct pace));
-	paces->at[process_id % PACES] = NULL;
+	*paces_place(paces, process_id) = NULL;
+	pages_give(pace, sizeof(*pace));
 }
 
 uint64_t paces_period(struct paces *paces, uint64_t process_id, bool rests)
@@ -187,16 +206,16 @@ bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
 	return true;
 }
 
-bool paces_watched(const struct paces *paces, uint64_t process_id)
+bool paces_watched(struct paces *paces, uint64_t process_id)
 {
-	const struct pace *pace = pace_find(paces, process_id);
+	struct pace *pace = pace_find(paces, process_id);
 
 	return pace && pace->watched;
 }
 
-uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id)
+uint64_t paces_longest_pause(struct paces *paces, uint64_t process_id)
 {
-	const struct pace *pace = pace_find(paces, process_id);
+	struct pace *pace = pace_find(paces, process_id);
 
 	return pace ? pace->longest_ns : 0;
 }

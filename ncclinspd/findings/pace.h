@@ -36,9 +36,9 @@ bool paces_step(struct paces *paces, uint64_t process_id, uint64_t now_ns,
 		struct period_step *out);
 
 /* Was the end of its newest operation something that could be seen? */
-bool paces_watched(const struct paces *paces, uint64_t process_id);
+bool paces_watched(struct paces *paces, uint64_t process_id);
 
 /* The longest time between two operations, in ns. */
-uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id);
+uint64_t paces_longest_pause(struct paces *paces, uint64_t process_id);
 
 #endif
