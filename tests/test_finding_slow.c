@@ -170,6 +170,7 @@ START_TEST(it_is_over_when_the_link_is_well_again)
 	run_ring(120, 1, 0, 0);
 	a = only_finding("");
 	ck_assert(json_is_false(fx_at(a, "findings.0.active")));
+	ck_assert(json_is_false(fx_at(a, "findings.0.with_job")));
 	json_decref(a);
 }
 END_TEST

@@ -109,6 +109,9 @@ START_TEST(a_process_that_ended_is_not_accused)
 	a = fx_get("/v1/findings?active=true", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
+	a = only_finding("");
+	ck_assert(json_is_true(fx_at(a, "findings.0.with_job")));
+	json_decref(a);
 }
 END_TEST
 

@@ -32,6 +32,7 @@
 #define KEEPS	  (1 << 20)	/* bytes of memory for the next file */
 #define NODE_RANKS 16		/* ranks of one communicator on a node */
 #define SMALL	  4096		/* items of a list whose room is given back */
+#define ENDED_NS  UINT64_C(60000000000)	/* snapshots are a minute apart */
 #define READERS	  16		/* files at a time */
 #define CACHED	  256		/* texts that a reader knows without asking; a power of two */
 
@@ -176,6 +177,20 @@ static void node_free(struct shots_node *node)
 	free(node);
 }
 
+/* A snapshot is written when a job has ended, too: what held until then is told as what holds. */
+static void node_take_findings(struct shots_node *node)
+{
+	uint64_t now_ns = node->rows.written_mono_ns, until_ns;
+
+	node->findings = shots_json(node, &node->rows.findings_json);
+	json_each(f, node->findings) {
+		until_ns = member_number(f, "until_mono_ns", UNKNOWN_U64);
+		if (member_true(f, "with_job") && until_ns <= now_ns &&
+		    now_ns - until_ns < ENDED_NS)
+			json_object_set_new(f, "active", json_true());
+	}
+}
+
 /* The text becomes the node's; NULL: why[] tells why it is none. */
 static struct shots_node *node_read(struct file_reader *r, char *text, size_t bytes,
 				    char why[WHY])
@@ -191,7 +206,7 @@ static struct shots_node *node_read(struct file_reader *r, char *text, size_t by
 	node->written_at = node->rows.written_at ?: "";
 	node->clock = (struct shots_clock){ written_ns(node->written_at),
 					    node->rows.written_mono_ns };
-	node->findings = shots_json(node, &node->rows.findings_json);
+	node_take_findings(node);
 	return node;
 }
 

@@ -83,6 +83,7 @@ struct finding_life {
 	uint64_t seen_ns;	/* its detector last said so ... */
 	uint32_t missed;	/* ... so many looks ago */
 	uint64_t until_ns;	/* 0: active */
+	bool with_job;		/* its process or job ended, and with it the finding */
 	uint64_t key;
 	bool told;		/* `changed` has had it as found before, */
 	bool alarmed;		/* told as critical */

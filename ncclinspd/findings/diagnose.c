@@ -330,8 +330,9 @@ static bool finding_is_over(const struct diagnose *dg, struct finding *f, uint64
 {
 	bool missed = f->life.seen_ns != now_ns && ++f->life.missed >= LEAST_MISSED;
 
-	return (missed && now_ns - f->life.seen_ns > f->life.detector->hold_ns) ||
-	       (f->life.detector->of_living && !finding_is_of_living(dg, f));
+	f->life.with_job = f->life.detector->of_living && !finding_is_of_living(dg, f);
+	return f->life.with_job ||
+	       (missed && now_ns - f->life.seen_ns > f->life.detector->hold_ns);
 }
 
 static void end_unseen(struct diagnose *dg, uint64_t now_ns)

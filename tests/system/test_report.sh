@@ -227,6 +227,18 @@ finding died found null >"$T/found5.json"
 check "a death that a node has found is told, with the code of a finding" eval \
 	'verdict "[.verdicts[] | select(.grade == \"found\" and .verdict == \"died\") | [.severity, .rank, .host, .text]] ==
 		[[\"critical\", 10, \"node5\", \"so it is\"]]" "$T/found5.json"; exits 10 "^critical +DIED " "$I" report "$T/found5.json"'
+# ended JQ: what a node had found has ended, as JQ has it.
+ended() {
+	jq -c '.findings[0] += {kind: "regression", active: false, until_mono_ns: (.written_mono_ns - 5000000000),
+		with_job: true} | .findings[0] |= ('"$1"')' "$T/found5.json" >"$T/ended5.json"
+}
+of_regression='[.verdicts[] | select(.verdict == "regression" and .text == "so it is")] | length'
+ended .
+check "what held until its job ended, lately, is told" verdict "$of_regression == 1" "$T/ended5.json"
+ended '.with_job = false'
+check "... but not what ended before" verdict "$of_regression == 0" "$T/ended5.json"
+ended '.until_mono_ns -= 60000000000'
+check "... or longer ago" verdict "$of_regression == 0" "$T/ended5.json"
 # Two nodes of which each has found that one of its own died.
 died() {	# NODE SECONDS OPEN: so long ago, in so many operations
 	node "$1" -1 | jq -c --argjson n "$1" --argjson ago "$2" --argjson open "$3" '
