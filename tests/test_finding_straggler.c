@@ -76,7 +76,7 @@ END_TEST
  * They call their communicator the same, and its other rank, which tells of the GPU of a rank of
  * the first, is late far more often.
  */
-START_TEST(strangers_in_a_communicator_or_on_a_gpu_clear_nobody)
+START_TEST(strangers_in_a_communicator_clear_nobody)
 {
 	struct process *p = fx_process(20, 1000, 0), *q = fx_process(21, 1000, 1);
 	json_t *a;
@@ -433,7 +433,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
-		FX_TEST(strangers_in_a_communicator_or_on_a_gpu_clear_nobody),
+		FX_TEST(strangers_in_a_communicator_clear_nobody),
 		FX_TEST(nobody_fills_the_cases_for_other_users),
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(the_stage_that_the_others_wait_for_is_named),
