@@ -139,7 +139,7 @@ MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $(call archives,util)
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
-RECORD_OBJS := $(call objs,record)
+RECORD_OBJS := $(call objs,record)    $(B)/obj/shmring/producer.o
 CHAIN_OBJS  := $(call objs,chain) $(patsubst %,$(B)/obj/plugin/%.o,level loaded)
 NVTX_OBJS   := $(call objs,nvtx) $(B)/obj/plugin/loaded.o
 # A segment's operations are summed up, and its rows written, as the daemon does it.

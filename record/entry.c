@@ -8,7 +8,7 @@
  *     NCCLINSP_RECORD_MIB=256          no more than that
  *     NCCL_PROFILE_EVENT_MASK=0xfff    events to ask for; all that are safe
  *
- * Callbacks take no lock and do not wait; their only system call gives the file
+ * Callbacks take no lock and do not wait; their only system calls give the file
  * blocks, once per MiB.
  */
 #include <errno.h>
@@ -165,6 +165,8 @@ static const char *record_advice(int r)
 	static const struct { int error; const char *what; } table[] = {
 		{ EEXIST,	": put %p into NCCLINSP_RECORD, or remove the file" },
 		{ EINVAL,	": set NCCLINSP_RECORD to a file; only %p, %h and %% are known" },
+		{ EBADF,	": the job has closed the file" },
+		{ EFBIG,	": set NCCLINSP_RECORD_MIB below the job's limit on files (ulimit -f)" },
 		{ EOPNOTSUPP,	": this file system reserves no blocks; use a local one" },
 	};
 

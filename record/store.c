@@ -22,6 +22,7 @@
 
 #include "record/format.h"
 #include "shmring/clock.h"
+#include "shmring/producer.h"
 
 #define CLOSED		(UINT64_C(1) << 62)
 #define CHUNK_BYTES	(UINT64_C(1) << 20)
@@ -35,11 +36,21 @@ static struct {
 	_Atomic uint64_t next;		/* offset of the next record */
 	_Atomic uint64_t ready;		/* blocks are there up to here */
 	int fd;
+	dev_t dev;			/* dev, ino: by which fd is known to be still the file's */
+	ino_t ino;
 	bool is_open;
 	bool has_hole;			/* room was given out that the disk had not */
 	bool watches_forks;
 	char path[512];
 } store = { .next = CLOSED, .fd = -1 };
+
+/* A job that closes every descriptor it can think of has a file of its own there later. */
+static bool store_has_file(void)
+{
+	struct stat st;
+
+	return store.fd >= 0 && shmring_is_file(store.fd, store.dev, store.ino, &st);
+}
 
 /* A child has the mapping, but not the threads, and the file is its parent's. */
 static void store_forget_parent(void)
@@ -47,7 +58,8 @@ static void store_forget_parent(void)
 	store.header = NULL;
 	store.is_open = false;
 	atomic_store_explicit(&store.next, CLOSED, memory_order_relaxed);
-	close(store.fd);
+	if (store_has_file())
+		close(store.fd);
 	store.fd = -1;
 }
 
@@ -95,7 +107,8 @@ static int store_get_blocks(uint64_t from, uint64_t to)
 	int saved = errno, r;
 
 	do
-		r = fallocate(store.fd, 0, (off_t)from, (off_t)(to - from)) < 0 ? -errno : 0;
+		r = !store_has_file() ? -EBADF :
+		    fallocate(store.fd, 0, (off_t)from, (off_t)(to - from)) < 0 ? -errno : 0;
 	while (r == -EINTR);
 	errno = saved;		/* the application's */
 	return r;
@@ -124,14 +137,29 @@ static void store_fill_header(struct record_header *h, int api)
 	store_read_program(h->program, sizeof(h->program));
 }
 
+/* The file's size while it is open. */
+static int store_make_long(uint64_t limit)
+{
+	if (!store_has_file())
+		return -EBADF;
+	if (!shmring_may_have(limit))
+		return -EFBIG;
+	return ftruncate(store.fd, (off_t)limit) < 0 ? -errno : 0;
+}
+
 static int store_map_file(uint64_t limit)
 {
+	struct stat st;
 	void *at;
 	int r;
 
-	if (ftruncate(store.fd, (off_t)limit) < 0)
+	if (!shmring_stat(store.fd, &st))
 		return -errno;
-	r = store_get_blocks(0, CHUNK_BYTES);
+	store.dev = st.st_dev;
+	store.ino = st.st_ino;
+	r = store_make_long(limit);
+	if (!r)
+		r = store_get_blocks(0, CHUNK_BYTES);
 	if (r)
 		return r;
 	at = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd, 0);
@@ -150,7 +178,8 @@ static int store_make_file(const char *pattern, uint64_t limit, int api)
 	store.fd = open(store.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (store.fd < 0)
 		return -errno;
-	r = store_map_file(limit);
+	store.fd = shmring_move_up(store.fd);
+	r = store.fd < 0 ? store.fd : store_map_file(limit);
 	if (r) {
 		unlink(store.path);
 		close(store.fd);
@@ -169,8 +198,10 @@ static int store_make_file(const char *pattern, uint64_t limit, int api)
 /* Go on where the file was cut; the blocks behind it are gone. */
 static int store_go_on(void)
 {
-	if (ftruncate(store.fd, (off_t)store.limit) < 0)
-		return -errno;
+	int r = store_make_long(store.limit);
+
+	if (r)
+		return r;
 	atomic_store_explicit(&store.ready, store.end & ~(PAGE_BYTES - 1),
 			      memory_order_relaxed);
 	atomic_store_explicit(&store.next, store.end, memory_order_release);
@@ -207,7 +238,7 @@ void store_close(void)
 	if (end > store.limit)
 		end = store.limit;
 	store.end = end;
-	if (ftruncate(store.fd, (off_t)end) < 0)
+	if (!store_has_file() || ftruncate(store.fd, (off_t)end) < 0)
 		return;		/* it stays long, and is read all the same */
 }
 

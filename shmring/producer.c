@@ -34,8 +34,7 @@ static size_t page_up(size_t bytes)
 	return (bytes + NCI_PAGE - 1) & ~(size_t)(NCI_PAGE - 1);
 }
 
-/* Growing a file past the limit would not only fail: SIGXFSZ would kill the job. */
-static bool file_is_within_limit(uint64_t bytes)
+bool shmring_may_have(uint64_t bytes)
 {
 	struct rlimit limit;
 
@@ -47,7 +46,7 @@ static int file_allocate(int fd, off_t offset, size_t bytes)
 {
 	int r = EINTR;
 
-	if (!file_is_within_limit((uint64_t)offset + bytes))
+	if (!shmring_may_have((uint64_t)offset + bytes))
 		return -EFBIG;
 	for (int tries = 0; r == EINTR && tries < 16; tries++)
 		r = posix_fallocate(fd, offset, (off_t)bytes);

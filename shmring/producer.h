@@ -100,6 +100,12 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name);
  */
 int shmring_move_up(int fd);
 
+/*
+ * Whether a file of ours may have so many bytes: growing it past the process's own limit would
+ * not only fail, SIGXFSZ would kill the job.
+ */
+bool shmring_may_have(uint64_t bytes);
+
 /* fstat() as the kernel has it: the C library's has a new version.  False: fd is none. */
 bool shmring_stat(int fd, struct stat *st);
 

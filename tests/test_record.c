@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing calls down. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,6 +225,96 @@ START_TEST(a_forked_child_writes_nothing)
 }
 END_TEST
 
+static void limit_file_size(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* The kernel would send SIGXFSZ, which kills. */
+START_TEST(a_limit_on_file_size_refuses_and_does_not_kill)
+{
+	limit_file_size(1 << 20);
+	mask = -1;
+	init();
+	ck_assert_int_eq(mask, 0);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	v6->finalize(context);
+	setenv("NCCLINSP_RECORD_MIB", "1", 1);
+	init();
+	v6->stopEvent(start(NCCL_GROUP, NULL));
+	v6->finalize(context);
+	limit_file_size(4096);
+	mask = -1;
+	init();
+	ck_assert_int_eq(mask, 0);
+	v6->finalize(context);
+}
+END_TEST
+
+/* The number of the recording's descriptor becomes one of the job's own file. */
+static void take_its_number(int own)
+{
+	char link[64], at[300];
+
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, at, sizeof(at) - 1);
+		at[n > 0 ? n : 0] = 0;
+		if (strcmp(at, path) == 0)
+			ck_assert_int_eq(dup2(own, fd), fd);
+	}
+}
+
+/* A job that becomes a daemon closes all that it finds, and opens files of its own there. */
+START_TEST(a_file_of_the_job_under_our_number_is_left_alone)
+{
+	char name[400];
+	struct stat st;
+	int own;
+
+	snprintf(name, sizeof(name), "%s.own", path);
+	own = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_eq(write(own, "checkpoint", 10), 10);
+	init();
+	take_its_number(own);
+	for (int i = 0; i < 40000; i++)
+		v6->stopEvent(start(NCCL_PROXY_OP, NULL));
+	in_child(try_an_event, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		v6->finalize(context);
+		ck_assert_int_eq(fstat(own, &st), 0);
+		ck_assert_int_eq(st.st_size, 10);
+		mask = -1;
+		init();
+		ck_assert_int_eq(mask, 0);
+	}
+	v6->finalize(context);
+	recording_free(load(path));
+	close(own);
+}
+END_TEST
+
+/* Its output would be written over the beginning of the recording. */
+START_TEST(a_file_never_is_the_standard_output_of_the_job)
+{
+	int out = dup(STDOUT_FILENO), wrote;
+
+	close(STDOUT_FILENO);
+	init();
+	wrote = (int)write(STDOUT_FILENO, "loss 0.1\n", 9);
+	dup2(out, STDOUT_FILENO);
+	ck_assert_int_eq(wrote, -1);
+	v6->finalize(context);
+	recording_free(load(path));
+}
+END_TEST
+
 /* ---- many threads ---- */
 
 #define THREADS	4
@@ -290,6 +382,9 @@ int main(void)
 		FX_LOOP(without_a_file_nothing_is_asked_for, 0, FX_COUNT(nonsense)),
 		FX_TEST(a_name_may_hold_the_process_id),
 		FX_TEST(a_forked_child_writes_nothing),
+		FX_TEST(a_limit_on_file_size_refuses_and_does_not_kill),
+		FX_TEST(a_file_of_the_job_under_our_number_is_left_alone),
+		FX_TEST(a_file_never_is_the_standard_output_of_the_job),
 		FX_TEST(threads_keep_their_order_while_the_file_is_cut),
 	};
 
