@@ -86,8 +86,9 @@ static bool slots_keep_room(struct shmring *ring)
 		munmap(room, ROOM_BYTES);
 		return false;
 	}
+	*(struct nci_slot *)first = no_slot;
+	atomic_thread_fence(memory_order_release);	/* NULL, stopped meanwhile, is no event */
 	ring->slots = first;
-	*ring->slots = no_slot;
 	ring->slot_mask = SHMRING_LANE_SLOTS * NCI_MAX_LANES - 1;
 	return true;
 }
@@ -230,12 +231,12 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	if (r)
 		goto remove;
 
-	memset(ring, 0, sizeof(*ring));
 	if (!slots_keep_room(ring)) {
-		ring_close(ring);
 		r = -ENOMEM;
 		goto remove;
 	}
+	memset(ring, 0, offsetof(struct shmring, slots));
+	memset(ring->lane, 0, sizeof(ring->lane));
 	ring->fd = fd;
 	ring->dev = st.st_dev;
 	ring->ino = st.st_ino;
@@ -333,6 +334,12 @@ static bool lane_claim(struct shmring *ring, uint32_t i, pid_t tid)
 	return true;
 }
 
+/* Not even while lane 0 is made may the number 0 find an event in its slot 0. */
+static bool lane_empty_first_slot(int fd, off_t offset)
+{
+	return pwrite(fd, &no_slot, sizeof(no_slot), offset + (off_t)RING_BYTES) == sizeof(no_slot);
+}
+
 static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t offset)
 {
 	struct nci_lane *line = &ring->directory[i];
@@ -376,7 +383,8 @@ static struct shmring_lane *lane_make(struct shmring *ring)
 	line = &ring->directory[i];
 	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
 	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
-	if (file_is_still_ours(ring) && file_allocate(ring->fd, offset, LANE_BYTES) == 0)
+	if (file_is_still_ours(ring) && file_allocate(ring->fd, offset, LANE_BYTES) == 0 &&
+	    lane_empty_first_slot(ring->fd, offset))
 		base = file_map(ring->fd, offset, LANE_BYTES,
 				(uint8_t *)slots_room(ring) + i * LANE_STRIDE);
 	if (!base) {

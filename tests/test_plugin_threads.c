@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads at once: inits, lanes, names, stops on other threads. */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +10,12 @@
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
 
+/* The words of a segment in the making are plain ones: callbacks pay for no more. */
+#ifdef __SANITIZE_THREAD__
+#define MEETINGS 0
+#else
+#define MEETINGS 20
+#endif
 #define THREADS 16
 #define ROUNDS	200
 
@@ -293,10 +301,41 @@ START_TEST(long_names_are_cut_and_stay_one_name)
 }
 END_TEST
 
+/* Threads of NCCL's network plugins stop what was never started: a NULL handle. */
+static void *stop_nothing(void *arg)
+{
+	union nccl_args_v4 args = { .netPlugin = { NULL } };
+	_Atomic bool *over = arg;
+
+	pthread_barrier_wait(&barrier);
+	while (!atomic_load_explicit(over, memory_order_relaxed)) {
+		pd.v6->recordEventState(NULL, NCCL_NET_PLUGIN_UPDATE, &args);
+		pd.v6->stopEvent(NULL);
+	}
+	return NULL;
+}
+
+START_TEST(stops_of_nothing_while_the_segment_is_made_do_nothing)
+{
+	_Atomic bool over = false;
+	pthread_t thread;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ck_assert_int_eq(pthread_create(&thread, NULL, stop_nothing, &over), 0);
+	pthread_barrier_wait(&barrier);
+	pd_init(&pd);
+	atomic_store_explicit(&over, true, memory_order_relaxed);
+	pthread_join(thread, NULL);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.unknown_state, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(communicators_created_at_once_are_all_recorded),
+		FX_LOOP(stops_of_nothing_while_the_segment_is_made_do_nothing, 0, MEETINGS),
 		FX_TEST(inits_and_finalizes_at_once_leave_nothing_open),
 		FX_TEST(threads_beyond_the_last_lane_are_refused_and_counted),
 		FX_TEST(lanes_of_dead_threads_are_used_again),
