@@ -17,11 +17,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shmring/clock.h"
+
 #define LANE_BYTES ((size_t)SHMRING_LINES * NCI_LINE_BYTES + \
 		    (size_t)SHMRING_SLOTS * NCI_SLOT_BYTES)
 #define SLOW_SLOTS	64	/* slots looked at when the pool is dry */
 #define SLOW_EVERY	16	/* calls that one walk must last for */
 #define ROOM_SHARE	8	/* parts of what is free for all lanes; one is ours */
+#define RETRY_NS	UINT64_C(100000000)	/* from one that found no space to the next try */
 #define PROBES		16	/* lanes that a call asks the kernel about */
 
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
@@ -365,30 +368,54 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	SHMRING_TESTPOINT(allocated);
 }
 
-/* A lane in state MAKING; or NULL. */
-static struct shmring_lane *lane_make(struct shmring *ring)
+/* The number of a lane, in state MAKING: one that found no space before, or a new one. */
+static bool lane_begin(struct shmring *ring, uint32_t *number)
 {
+	uint64_t refused_ns = atomic_load_explicit(&ring->refused_ns, memory_order_relaxed);
 	uint32_t most = atomic_load_explicit(&ring->most, memory_order_relaxed);
 	uint32_t i = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
-	struct nci_lane *line;
-	uint8_t *base = NULL;
-	off_t offset;
 
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) - refused_ns < RETRY_NS)
+		return false;
+	for (*number = 0; *number < i && *number < most; ++*number) {
+		uint32_t state = NCI_LANE_REFUSED;
+
+		if (atomic_compare_exchange_strong_explicit(&ring->directory[*number].state,
+							    &state, NCI_LANE_MAKING,
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			return true;
+	}
 	do {
 		if (i >= most)
-			return NULL;
+			return false;
 	} while (!atomic_compare_exchange_weak_explicit(&ring->live->lanes, &i, i + 1,
 							memory_order_relaxed,
 							memory_order_relaxed));
-	line = &ring->directory[i];
-	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
+	atomic_store_explicit(&ring->directory[i].state, NCI_LANE_MAKING, memory_order_relaxed);
+	*number = i;
+	return true;
+}
+
+/* A lane in state MAKING; or NULL. */
+static struct shmring_lane *lane_make(struct shmring *ring)
+{
+	uint8_t *base = NULL;
+	off_t offset;
+	uint32_t i;
+
+	if (!lane_begin(ring, &i))
+		return NULL;
 	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
 	if (file_is_still_ours(ring) && file_allocate(ring->fd, offset, LANE_BYTES) == 0 &&
 	    lane_empty_first_slot(ring->fd, offset))
 		base = file_map(ring->fd, offset, LANE_BYTES,
 				(uint8_t *)slots_room(ring) + i * LANE_STRIDE);
 	if (!base) {
-		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
+		atomic_store_explicit(&ring->refused_ns, clock_ns(CLOCK_MONOTONIC_COARSE),
+				      memory_order_relaxed);
+		atomic_store_explicit(&ring->directory[i].state, NCI_LANE_REFUSED,
+				      memory_order_release);
 		return NULL;
 	}
 	lane_init(ring, i, base, offset);

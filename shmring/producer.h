@@ -75,6 +75,7 @@ struct shmring {
 	pid_t pid;
 	size_t tables_bytes;
 	_Atomic uint32_t most;		/* lanes: no more are made */
+	_Atomic uint64_t refused_ns;	/* CLOCK_MONOTONIC_COARSE when one found no space; 0: none */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
 	struct nci_slot *slots;		/* the slots, by nci_token_lane() and nci_token_slot() */
 	uint32_t slot_mask;		/* bits of a token that count there */
@@ -92,6 +93,7 @@ struct shmring {
  * -EEXIST: somebody else has that name: a process of another pid namespace, or whoever
  * left there what is not ours to remove.  Take another one.
  */
+__attribute__((cold))
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
 
 /*
@@ -132,6 +134,7 @@ void shmring_forget(struct shmring *ring);
  * have.  Some are made ahead until there are `lanes`, which is slow; a thread's first call
  * finds them ready.
  */
+__attribute__((cold))
 void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes);
 
 /*
@@ -140,6 +143,7 @@ void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes);
  * found among the few that are looked at in a call, or there is no room; the caller counts
  * what it drops, and may ask again.
  */
+__attribute__((cold))
 struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid);
 
 /*

@@ -55,7 +55,7 @@
 #define NCI_LANE_UNUSED		0	/* never made: the rest of the line means nothing */
 #define NCI_LANE_MAKING		1
 #define NCI_LANE_READY		2
-#define NCI_LANE_REFUSED	3	/* no space was left for it; never becomes ready */
+#define NCI_LANE_REFUSED	3	/* no space was left for it; it is tried again: MAKING */
 #define NCI_LANE_SPARE		4	/* made ahead, nobody's yet; then MAKING, READY */
 
 struct nci_lane {
