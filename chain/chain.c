@@ -438,7 +438,7 @@ static bool is_leaf(uint64_t type)
 static int chain_start(int version, void *context, void **handle, const void *descr)
 {
 	struct chain_side *side = &sides[version];
-	struct handle_pair comm, pair = { 0 };
+	struct handle_pair comm, before, pair = { 0 };
 	uint64_t type, key;
 	bool known;
 
@@ -455,6 +455,9 @@ static int chain_start(int version, void *context, void **handle, const void *de
 						     handle_of(comm.others), type, descr));
 	pair.flag = is_leaf(type);
 	key = pair.ours && !(pair.ours & CHAIN_BITS) ? pair.ours : chain_unique();
+	/* A step that NCCL starts again is the same one to ours, and another one to the other. */
+	if (pair.flag && pair.others && handles_find(&events, key, &before))
+		handles_remove(&events, key);
 	*handle = handle_of(pair.others && handles_add(&events, key, &pair) ? key : pair.ours);
 	side_update_mask(side);
 	return NCCL_SUCCESS;

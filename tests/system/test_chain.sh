@@ -46,6 +46,20 @@ for api in v4 v5 v6; do
 			eval '[ -s "$T/true" ] && diff "$T/true" "$T/told"'
 	done
 done
+# NCCL starts the first step of a receive again where the network was not ready.
+mkdir "$T/again"
+cat >"$T/again.scn" <<'END'
+nodes 2
+seed 1
+comm world ranks 0-1 channels 8
+loop 3
+	AllReduce world 1Mi float32
+end
+END
+NCCL_PROFILE_EVENT_MASK=0x7fff NCCLINSP_RECORD=$T/again/%p.rec "$B/nccl-sim" --plugin "$RECORDER" \
+	--api v6 "$T/again.scn" 2>"$T/sim"
+check "of a step that is started again the second plugin gets the end of the newer one" \
+	as_alone "$(echo "$T"/again/*.rec | cut -d' ' -f1)" v6
 unset NCCLINSP_LEVEL
 check "where ours has nowhere to record, the second plugin gets all the same" eval \
 	'NCCLINSP_SHM_DIR=$T/nowhere as_alone "$one" v6'
