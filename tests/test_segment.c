@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "reader/base/memory.h"
 #include "reader/read/segment.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/read/life.h"
 #include "tests/fixture.h"
@@ -253,6 +255,26 @@ START_TEST(a_communicator_in_the_making_is_waited_for)
 END_TEST
 
 /* Whoever lies about it costs no more than one look at the table. */
+/* The daemon would count a communicator less than none as memory that a user has taken. */
+START_TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing)
+{
+	struct memory memory;
+
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	memory_init(&memory, 0);
+	seg->memory = &memory;
+	atomic_store_explicit(&ring.live->comms, 5, memory_order_relaxed);
+	look_at_tables(TABLES_ALL);	/* the last one is in the making */
+	atomic_store_explicit(&ring.live->comms, 4, memory_order_relaxed);
+	ck_assert_int_eq(segment_tables(seg, ring.live, TABLES_ALL), -EPROTO);
+	ck_assert_uint_eq(memory.refused, 0);
+	ck_assert_uint_eq(memory.taken, 5 * sizeof(struct comm));
+	segment_free(seg);
+	seg = NULL;
+	ck_assert_uint_eq(memory.taken, 0);
+}
+END_TEST
+
 START_TEST(numbers_that_never_were_are_not_looked_for)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
@@ -601,6 +623,7 @@ int main(void)
 		FX_TEST(a_communicator_that_drifts_is_known_with_the_next_look),
 		FX_TEST(an_entry_is_that_of_the_communicator_that_it_names),
 		FX_TEST(a_communicator_in_the_making_is_waited_for),
+		FX_TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing),
 		FX_TEST(numbers_that_never_were_are_not_looked_for),
 		FX_TEST(a_number_that_has_wrapped_is_a_new_communicator),
 		FX_TEST(entries_that_are_longer_than_those_we_know_are_read),

@@ -557,7 +557,7 @@ int segment_tables(struct segment *seg, const struct nci_live *live, enum segmen
 	bool room;
 	int r = 0;
 
-	if (comms < seg->comms_begun || strings < p->nstrings)
+	if (comms < seg->comms_begun || known < p->ncomms || strings < p->nstrings)
 		return -EPROTO;
 	room = segment_afford(seg, known);
 	if (!room)
