@@ -166,7 +166,7 @@ static const char *record_advice(int r)
 		{ EEXIST,	": put %p into NCCLINSP_RECORD, or remove the file" },
 		{ EINVAL,	": set NCCLINSP_RECORD to a file; only %p, %h and %% are known" },
 		{ EBADF,	": the job has closed the file" },
-		{ EFBIG,	": set NCCLINSP_RECORD_MIB below the job's limit on files (ulimit -f)" },
+		{ EFBIG,	": set NCCLINSP_RECORD_MIB to less than ulimit -f allows" },
 		{ EOPNOTSUPP,	": this file system reserves no blocks; use a local one" },
 	};
 

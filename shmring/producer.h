@@ -75,7 +75,7 @@ struct shmring {
 	pid_t pid;
 	size_t tables_bytes;
 	_Atomic uint32_t most;		/* lanes: no more are made */
-	_Atomic uint64_t refused_ns;	/* CLOCK_MONOTONIC_COARSE when one found no space; 0: none */
+	_Atomic uint64_t refused_ns;	/* CLOCK_MONOTONIC when a lane found no space; 0: none */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
 	struct nci_slot *slots;		/* the slots, by nci_token_lane() and nci_token_slot() */
 	uint32_t slot_mask;		/* bits of a token that count there */
