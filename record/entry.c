@@ -33,10 +33,32 @@ static struct {
 	pthread_mutex_t lock;
 	unsigned int open;	/* communicators */
 	bool told;
+	_Atomic bool watches_forks;
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static _Atomic uint32_t threads;
 static __thread uint32_t my_number;	/* 0: not written down yet */
+
+/* ---- forks ---- */
+
+/* The thread that holds the lock may not be there in the child, whose file will be its own. */
+static void recorder_forget_parent(void)
+{
+	store_forget();
+	state.open = 0;
+	state.told = false;
+	atomic_store_explicit(&threads, 0, memory_order_relaxed);
+	my_number = 0;
+	pthread_mutex_init(&state.lock, NULL);
+}
+
+/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
+static void recorder_watch_forks(void)
+{
+	if (!atomic_load(&state.watches_forks))
+		atomic_store(&state.watches_forks,
+			     pthread_atfork(NULL, NULL, recorder_forget_parent) == 0);
+}
 
 /* ---- records ---- */
 
@@ -215,6 +237,7 @@ static int recorder_init(void **context, int *mask, const struct record_comm *co
 	const char *pattern = getenv("NCCLINSP_RECORD");
 	int wanted, r;
 
+	recorder_watch_forks();
 	pthread_mutex_lock(&state.lock);
 	r = store_open(pattern ? pattern : "", record_limit_bytes(), comm->version);
 	record_tell(comm->logger, r);

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,9 +37,9 @@ static struct {
 	int fd;
 	dev_t dev;			/* dev, ino: by which fd is known to be still the file's */
 	ino_t ino;
+	pid_t pid;			/* the process that made it */
 	bool is_open;
 	bool has_hole;			/* room was given out that the disk had not */
-	bool watches_forks;
 	char path[512];
 } store = { .next = CLOSED, .fd = -1 };
 
@@ -52,8 +51,13 @@ static bool store_has_file(void)
 	return store.fd >= 0 && shmring_is_file(store.fd, store.dev, store.ino, &st);
 }
 
-/* A child has the mapping, but not the threads, and the file is its parent's. */
-static void store_forget_parent(void)
+/* In a child of a fork that ran no handlers. */
+static bool store_is_parents(void)
+{
+	return store.header && store.pid != getpid();
+}
+
+void store_forget(void)
 {
 	store.header = NULL;
 	store.is_open = false;
@@ -187,6 +191,7 @@ static int store_make_file(const char *pattern, uint64_t limit, int api)
 		return r;
 	}
 	store.limit = limit;
+	store.pid = getpid();
 	store_fill_header(store.header, api);
 	atomic_store_explicit(&store.ready, CHUNK_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&store.next, sizeof(*store.header), memory_order_release);
@@ -212,12 +217,12 @@ int store_open(const char *pattern, uint64_t limit_bytes, int api)
 {
 	int r;
 
+	if (store_is_parents())
+		store_forget();
 	if (store.is_open)
 		return 0;
 	if (store.has_hole)
 		return -ENOSPC;
-	if (!store.watches_forks)
-		store.watches_forks = pthread_atfork(NULL, NULL, store_forget_parent) == 0;
 	if (limit_bytes < CHUNK_BYTES)
 		limit_bytes = CHUNK_BYTES;
 	r = store.header ? store_go_on() : store_make_file(pattern, limit_bytes, api);
@@ -229,7 +234,7 @@ void store_close(void)
 {
 	uint64_t end;
 
-	if (!store.is_open)
+	if (!store.is_open || store_is_parents())
 		return;
 	store.is_open = false;
 	end = atomic_exchange_explicit(&store.next, CLOSED, memory_order_acq_rel);

@@ -14,6 +14,9 @@
  */
 int store_open(const char *pattern, uint64_t limit_bytes, int api);
 
+/* In a child, which has the mapping, but not the threads: the file is its parent's. */
+void store_forget(void);
+
 /*
  * Cut the file to what was written.  Callbacks may go on: what they bring is
  * counted as lost until it is opened again.  Takes turns with store_open().

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/fx_record.h"
@@ -225,6 +226,54 @@ START_TEST(a_forked_child_writes_nothing)
 }
 END_TEST
 
+/* NULL as logger: its words go to standard error, where a failure must not go unheard. */
+START_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own)
+{
+	char pattern[320], own[320], *text;
+	pid_t pid;
+
+	snprintf(pattern, sizeof(pattern), "%s.%%p", path);
+	setenv("NCCLINSP_RECORD", pattern, 1);
+	init();
+	v6->stopEvent(start(NCCL_GROUP, NULL));
+	pid = fork();
+	if (pid == 0) {
+		init();
+		v6->stopEvent(start(NCCL_GROUP, NULL));
+		v6->finalize(context);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	snprintf(own, sizeof(own), "%s.%d", path, pid);
+	text = text_of(own);
+	ck_assert_str_eq(text,
+		" T1 init #0 comm=world id=fedcba9876543210 nnodes=2 nranks=8 rank=3\n"
+		" T1 start 0 Group context=#0 rank=3\n"
+		" T1 stop 0 Group\n"
+		" T1 finalize #0\n");
+	free(text);
+}
+END_TEST
+
+/* The file is its parent's, who would write behind its end: a bus error. */
+START_TEST(child_of_a_fork_without_handlers_leaves_the_file_alone)
+{
+	struct stat st;
+	pid_t pid;
+
+	init();
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		exit(0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_ge(st.st_size, 1 << 20);
+	for (int i = 0; i < 1000; i++)
+		v6->stopEvent(start(NCCL_GROUP, NULL));
+	v6->finalize(context);
+}
+END_TEST
+
 static void limit_file_size(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -382,6 +431,8 @@ int main(void)
 		FX_LOOP(without_a_file_nothing_is_asked_for, 0, FX_COUNT(nonsense)),
 		FX_TEST(a_name_may_hold_the_process_id),
 		FX_TEST(a_forked_child_writes_nothing),
+		FX_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own),
+		FX_TEST(child_of_a_fork_without_handlers_leaves_the_file_alone),
 		FX_TEST(a_limit_on_file_size_refuses_and_does_not_kill),
 		FX_TEST(a_file_of_the_job_under_our_number_is_left_alone),
 		FX_TEST(a_file_never_is_the_standard_output_of_the_job),
