@@ -81,6 +81,7 @@ static struct {
 	void *library[PLUGINS];
 	bool opened;
 	bool told;
+	_Atomic bool watches_forks;
 	_Atomic uint64_t unique;
 } chain = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -98,6 +99,29 @@ EXPORT int ncclGetVersion(int *version)
 {
 	*version = caller_of_init ? (int)loaded_nccl_version(caller_of_init) : 0;
 	return *version ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
+}
+
+/* ---- forks -------------------------------------------------------------------- */
+
+/* Handles of another process, which PXN brings, are not taken for our own. */
+static void chain_number_anew(void)
+{
+	atomic_store(&chain.unique, (uint64_t)getpid() << 32);
+}
+
+/* The thread that holds the lock, or opens the libraries, may not be there in the child. */
+static void chain_forget_parent(void)
+{
+	pthread_mutex_init(&chain.lock, NULL);
+	chain_number_anew();
+}
+
+/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
+static void chain_watch_forks(void)
+{
+	if (!atomic_load(&chain.watches_forks))
+		atomic_store(&chain.watches_forks,
+			     pthread_atfork(NULL, NULL, chain_forget_parent) == 0);
 }
 
 /* ---- the two libraries -------------------------------------------------------- */
@@ -147,9 +171,7 @@ static void chain_open(nccl_logger_fn *logger)
 	const char *name = getenv(VARIABLE);
 	char text[2 * PATH_MAX];
 
-	chain.opened = true;
-	/* Handles of another process, which PXN brings, are not taken for our own. */
-	atomic_store(&chain.unique, (uint64_t)getpid() << 32);
+	chain_number_anew();
 	chain.library[OURS] = ours_open();
 	if (!chain.library[OURS]) {
 		snprintf(text, sizeof(text), "ncclinsp: nothing is recorded: " OURS_IN
@@ -260,9 +282,11 @@ static void opening_begin(struct opening *o, int version, const void *caller, in
 
 	*o = (struct opening){ .side = side, .mask = { mask } };
 	caller_of_init = caller;
+	chain_watch_forks();
 	pthread_mutex_lock(&chain.lock);
 	if (!chain.opened)
 		chain_open(logger);
+	chain.opened = true;	/* not before: a child of a fork meanwhile opens them itself */
 	if (!side->open)
 		side_open(side, version, mask, logger);
 	o->joined = mask && side->nccl_mask == mask;

@@ -318,6 +318,72 @@ START_TEST(children_forked_while_others_init_have_a_plugin_that_works)
 }
 END_TEST
 
+static pthread_barrier_t told;
+static pthread_t teller;
+
+/* The first word comes while the library's lock is held, and its thread stays there. */
+static void wait_in_logger(int level, unsigned long flags, const char *file, int line,
+			   const char *format, ...)
+{
+	(void)level, (void)flags, (void)file, (void)line, (void)format;
+	pthread_barrier_wait(&told);
+	pause();
+}
+
+static void *init_that_tells(void *v6)
+{
+	void *context;
+	int mask;
+
+	((const struct nccl_profiler_v6 *)v6)->init(&context, 1, &mask, "", 1, 2, 0,
+						    wait_in_logger);
+	return NULL;
+}
+
+static int init_in_child(const struct nccl_profiler_v6 *v6)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_GROUP };
+	void *context, *h;
+	int mask;
+
+	alarm(5);
+	v6->init(&context, 1, &mask, "child", 1, 2, 0, NULL);
+	v6->startEvent(context, &h, &d);
+	if (!h)
+		return 1;
+	v6->stopEvent(h);
+	v6->finalize(context);
+	return 0;
+}
+
+static const char *const locked[] = {
+	"libnccl-profiler-insp.so", "libnccl-profiler-insp-chain.so", "libnccl-profiler-record.so",
+};
+
+START_TEST(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it)
+{
+	void *lib = dlopen(fx_build_path(locked[_i]), RTLD_NOW | RTLD_LOCAL);
+	const void *v6;
+	char record[512];
+	int status;
+	pid_t pid;
+
+	ck_assert_msg(lib != NULL, "%s", dlerror());
+	v6 = dlsym(lib, "ncclProfiler_v6");
+	snprintf(record, sizeof(record), "%s/%%p", fx_tmpdir());
+	setenv("NCCLINSP_RECORD", record, 1);
+	setenv("NCCLINSP_LEVEL", "trace", 1);
+	pthread_barrier_init(&told, NULL, 2);
+	ck_assert_int_eq(pthread_create(&teller, NULL, init_that_tells, (void *)v6), 0);
+	pthread_barrier_wait(&told);
+	pid = fork();
+	if (pid == 0)
+		_exit(init_in_child(v6));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -333,6 +399,8 @@ int main(void)
 		FX_TEST(driver_is_never_loaded_by_the_plugin),
 		/* A sanitizer's own locks stay held in the child of several threads. */
 		FX_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0, !LINKED_IN),
+		FX_LOOP(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it, 0,
+			LINKED_IN ? 0 : FX_COUNT(locked)),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
