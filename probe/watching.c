@@ -18,6 +18,12 @@
 #include "probe/resent.h"
 #include "probe/watch.skel.h"
 
+#define FILTER_BITS	(8 * sizeof(((struct watch_bpf *)NULL)->bss->hot.filter))
+
+struct number_filter {
+	unsigned long long word[FILTER_BITS / 64];
+};
+
 struct number_set {
 	int32_t at[PROBE_THREADS];
 	uint32_t n;
@@ -40,16 +46,24 @@ static int numbers_by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void numbers_filter(struct watch_bpf *kernel, const struct number_set *set, bool watched)
+static void filter_add(struct number_filter *filter, const struct number_set *set)
 {
-	const uint32_t bits = 8 * sizeof(kernel->bss->hot.filter);
-
 	for (uint32_t i = 0; i < set->n; i++) {
-		uint32_t bit = (uint32_t)set->at[i] % bits;
-		unsigned long long *word = &kernel->bss->hot.filter[bit / 64];
+		uint32_t bit = (uint32_t)set->at[i] % FILTER_BITS;
 
-		*word = watched ? *word | 1ull << bit % 64 : *word & ~(1ull << bit % 64);
+		filter->word[bit / 64] |= 1ull << bit % 64;
 	}
+}
+
+/* Word by word: of what stays watched no event is missed meanwhile. */
+static void watching_filter(struct watching *w)
+{
+	struct number_filter filter = { 0 };
+
+	filter_add(&filter, &w->processes);
+	filter_add(&filter, &w->threads);
+	for (uint32_t i = 0; i < FILTER_BITS / 64; i++)
+		__atomic_store_n(&w->kernel->bss->hot.filter[i], filter.word[i], __ATOMIC_RELAXED);
 }
 
 /* Both are in order: what only one of them has goes, or comes. */
@@ -102,13 +116,10 @@ static void owners_forget(const struct watching *w)
 void watching_set(struct watching *w, int32_t *processes, uint32_t nprocesses,
 		  int32_t *threads, uint32_t nthreads)
 {
-	numbers_filter(w->kernel, &w->processes, false);
-	numbers_filter(w->kernel, &w->threads, false);
 	numbers_replace(&w->processes, w->kernel->maps.processes, processes, nprocesses);
 	numbers_replace(&w->threads, w->kernel->maps.threads, threads, nthreads);
+	watching_filter(w);
 	owners_forget(w);
-	numbers_filter(w->kernel, &w->processes, true);
-	numbers_filter(w->kernel, &w->threads, true);
 }
 
 /* ---- events --------------------------------------------------------------------- */

@@ -153,6 +153,47 @@ start_probe
 check "and found when it is there again" wait_until 30 probe_is .connected
 stop_daemon
 check "the probe outlives the daemon" kill -0 "$PROBE_PID"
+
+# A client that changes what it asks for all the time, and a process of it that signals itself.
+cat >"$T/changing.pl" <<'END'
+use Socket;
+use Time::HiRes qw(usleep);
+my ($path, $n, $got, $lost, $sets, $bytes) = (shift, 5000, 0, 0, 0);
+socket(my $probe, AF_UNIX, SOCK_SEQPACKET, 0);
+connect($probe, sockaddr_un($path)) or die "$path: $!";
+pipe(my $ready, my $go);
+$SIG{USR1} = sub { };
+my $pid = fork;
+if (!$pid) {
+	sysread $ready, $bytes, 1;
+	for (1 .. $n) { kill USR1 => $$; usleep(20) }
+	kill USR2 => $$;
+}
+sub ask { send $probe, pack("L l L L l*", 0x6e637032, $$, 1 + @_, 0, $pid, @_), 0 }
+sub hear {
+	while (defined recv $probe, $bytes, 8192, MSG_DONTWAIT) {
+		last if !length $bytes;
+		for (unpack "(a136)*", $bytes) {
+			my (undef, undef, $missed, $number, $kind, $signal) = unpack "Q3 l L l";
+			$lost = $missed;
+			$got++ if $number == $pid && $kind == 2 && $signal == 10;
+			return 1 if $number == $pid && $kind == 2 && $signal == 12;
+		}
+	}
+	return 0;
+}
+ask();
+usleep(100000);
+syswrite $go, "x";
+until (hear()) {
+	die "no end\n" if $sets > 100000;
+	ask($sets++ % 2 ? 4000001 .. 4000100 : ());
+	usleep(300);
+}
+print "$sets sets, $got of $n signals, $lost counted as lost\n";
+exit($got + $lost < $n || $sets < 100);
+END
+check "whatever else is asked for, no signal of a watched process is missed" perl "$T/changing.pl" "$PROBE_SOCK"
 kill "$PROBE_PID"
 wait "$PROBE_PID"
 check "and ends with status 0" test $? -eq 0
