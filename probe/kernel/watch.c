@@ -7,7 +7,7 @@
  * A thread waits from its wake-up, or from when it was pushed from its CPU, until it runs.  The
  * CPU on whose queue it stands has it in its line meanwhile; at each switch there, the task that
  * ran until then is charged with the time.  Lines are written under the lock of that CPU's queue,
- * but for a thread that is moved: an entry may be lost then, and its wait is charged to nobody.
+ * but for a thread that is moved: an entry may be lost then, and that wait is charged to nobody.
  *
  * Kernels are built in many ways: the structs here name what is read of them, and the loader
  * finds out where that is (CO-RE).
@@ -193,8 +193,12 @@ static void line_add(uint32_t cpu, int32_t tid)
 		return;
 	line = &lines[cpu];
 	for (int i = 0; i < LINE; i++) {
-		if (line->tid[i] == tid)
+		if (line->tid[i] == tid) {
+			/* A charge at the time of its move did not count it. */
+			if (!hot.waiting[cpu])
+				hot.waiting[cpu] = 1;
 			return;
+		}
 		if (!line->tid[i])
 			free = i;
 	}
