@@ -33,7 +33,6 @@ static struct {
 	pthread_mutex_t lock;
 	uint32_t open;		/* communicators initialised and not finalized */
 	uint32_t steered;	/* open ones of the NCCL whose mask is steered */
-	bool watches_forks;
 	bool told;		/* a message has said that the process is muted */
 	int error;		/* why the process is muted; 0: it is not */
 	/* The last look at the machine; inits often come by the hundred. */
@@ -47,6 +46,8 @@ static struct {
 	char dir[192];
 	char file[64];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static _Atomic bool watches_forks;
 
 __attribute__((constructor))
 static void process_remember_loader(void)
@@ -86,6 +87,14 @@ static void process_forget_parent(void)
 	state.open = 0;
 	state.steered = 0;
 	pthread_mutex_init(&state.lock, NULL);
+}
+
+/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
+static void process_watch_forks(void)
+{
+	if (!atomic_load(&watches_forks))
+		atomic_store(&watches_forks,
+			     pthread_atfork(NULL, NULL, process_forget_parent) == 0);
 }
 
 /* `random` 0: none, as long as nobody else has taken that name. */
@@ -161,8 +170,6 @@ static void process_begin(struct plugin_process *p, const struct process_comm *c
 {
 	if (p->pid && p->pid != getpid())
 		process_forget_parent();	/* a fork that ran no handlers */
-	if (!state.watches_forks)
-		state.watches_forks = pthread_atfork(NULL, NULL, process_forget_parent) == 0;
 	if (!p->ring.header) {
 		contexts_draw(p);
 		state.error = segment_make(p);
@@ -384,14 +391,23 @@ static void surroundings_keep_dir(const struct surroundings *s)
 	state.looks_saved = (shm < state.dir_bytes ? shm : state.dir_bytes) / LOOK_BYTES;
 }
 
+/* Takes the lock, which is not held while the loader is asked. */
+static void process_lock(struct surroundings *s, const struct process_comm *comm)
+{
+	pthread_mutex_lock(&state.lock);
+	if (!s->fresh || state.open)
+		return;
+	pthread_mutex_unlock(&state.lock);
+	surroundings_ask(s, comm);	/* the others have gone meanwhile */
+	pthread_mutex_lock(&state.lock);
+}
+
 /* The lock is ours: true for the first communicator. */
 static bool process_enter(struct plugin_process *p, const struct process_comm *comm,
 			  struct surroundings *s)
 {
 	bool first = state.open == 0;
 
-	if (first && s->fresh)
-		surroundings_ask(s, comm);	/* the others have gone meanwhile */
 	if (!s->fresh)
 		surroundings_keep(s);
 	if (first)
@@ -412,8 +428,9 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	uint32_t number;
 	bool first;
 
+	process_watch_forks();
 	surroundings_look(&s, comm);
-	pthread_mutex_lock(&state.lock);
+	process_lock(&s, comm);
 	first = process_enter(p, comm, &s);
 	number = comm_add(p, comm, s.has_gpu ? &s.gpu : NULL);
 	if (number != NCI_COMM_NONE)

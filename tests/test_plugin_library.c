@@ -152,24 +152,29 @@ static const char driver_source[] =
 	"int cuDeviceGetPCIBusId(char *s, int n, int d) {\n"
 	"	strncpy(s, d == 5 ? \"0000:3b:00.0\" : \"?\", n); return 0; }\n";
 
-static void *load_driver(int fail)
+static void *load_source(const char *text, const char *name, int fail)
 {
 	char source[512], command[2048], lib[512];
-	void *driver;
+	void *library;
 	FILE *f;
 
-	snprintf(source, sizeof(source), "%s/driver.c", fx_tmpdir());
-	snprintf(lib, sizeof(lib), "%s/libcuda.so.1", fx_tmpdir());
+	snprintf(source, sizeof(source), "%s/%s.c", fx_tmpdir(), name);
+	snprintf(lib, sizeof(lib), "%s/%s", fx_tmpdir(), name);
 	f = fopen(source, "w");
 	ck_assert_ptr_nonnull(f);
-	fputs(driver_source, f);
+	fputs(text, f);
 	fclose(f);
 	snprintf(command, sizeof(command),
-		 "cc -shared -fPIC -DFAIL=%d -Wl,-soname,libcuda.so.1 -o %s %s", fail, lib, source);
+		 "cc -shared -fPIC -DFAIL=%d -Wl,-soname,%s -o %s %s", fail, name, lib, source);
 	ck_assert_int_eq(system(command), 0);
-	driver = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
-	ck_assert_ptr_nonnull(driver);
-	return driver;
+	library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_ptr_nonnull(library);
+	return library;
+}
+
+static void *load_driver(int fail)
+{
+	return load_source(driver_source, "libcuda.so.1", fail);
 }
 
 static struct pd pd;
@@ -237,6 +242,52 @@ START_TEST(init_that_waits_for_the_driver_holds_up_no_other)
 	pthread_barrier_wait(&answered);
 	pthread_join(thread, NULL);
 	ck_assert_ptr_nonnull(context);
+}
+END_TEST
+
+static const char nccl_source[] =
+	"void (*version_asked)(void);\n"
+	"int ncclGetVersion(int *v) { if (version_asked) version_asked(); *v = 23007; return 0; }\n"
+	"int call_init(int (*init)(void **, unsigned long, int *, const char *, int, int, int,\n"
+	"			   void *), void **context, int *mask) {\n"
+	"	volatile int r = init(context, 1, mask, \"new\", 1, 1, 0, 0); return r; }\n";
+
+static void finalize_first(void)
+{
+	pd_finalize(&pd, pd.context);
+}
+
+static unsigned int versions_asked;
+
+static void finalize_nothing(void)
+{
+	versions_asked++;
+	pd_finalize(&pd, (void *)5);	/* takes the plugin's lock */
+}
+
+/*
+ * Asking the loader takes its lock, which a thread may hold that waits for ours.  The last
+ * communicator goes while an init relies on what was found out for that one.
+ */
+START_TEST(loader_is_asked_without_the_plugin_s_lock)
+{
+	int (*call_init)(void *init, void **context, int *mask);
+	void *nccl, *driver, *context = NULL;
+	int mask;
+
+	pd_open(&pd, NULL);
+	driver = load_driver(0);
+	nccl = load_source(nccl_source, "libnccl.so.2", 0);
+	*(void **)&call_init = dlsym(nccl, "call_init");
+	pd_init(&pd);
+	*(void (**)(void))dlsym(driver, "driver_waits") = finalize_first;
+	*(void (**)(void))dlsym(nccl, "version_asked") = finalize_nothing;
+	alarm(10);
+	call_init((void *)pd.v6->init, &context, &mask);
+	ck_assert_ptr_nonnull(context);
+	ck_assert_uint_eq(versions_asked, 1);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.header.steer.nccl_version, 23007);
 }
 END_TEST
 
@@ -396,6 +447,7 @@ int main(void)
 		FX_TEST(gpu_is_named_by_the_driver_that_is_in_the_process),
 		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
 		FX_TEST(init_that_waits_for_the_driver_holds_up_no_other),
+		FX_TEST(loader_is_asked_without_the_plugin_s_lock),
 		FX_TEST(driver_is_never_loaded_by_the_plugin),
 		/* A sanitizer's own locks stay held in the child of several threads. */
 		FX_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0, !LINKED_IN),
