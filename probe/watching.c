@@ -191,6 +191,8 @@ void watching_end(struct watching *w)
 	watch_bpf__detach(w->kernel);
 	watching_set(w, NULL, 0, NULL, 0);
 	watching_read(w);
+	for (int turns = 0; turns < 2; turns++)
+		watching_tell(w);	/* the next client would take them for new */
 }
 
 int watching_new(struct watching **out, watching_fn *fn, void *arg)
