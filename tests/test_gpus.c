@@ -10,7 +10,7 @@ static struct process ours, others;
 static void setup(void)
 {
 	gpus = (struct gpus){ 0 };
-	ours = (struct process){ .id = 1, .uid = 100, .comms = &comm, .ncomms = 1,
+	ours = (struct process){ .id = 1, .uid = 100, .account = 100, .comms = &comm, .ncomms = 1,
 				 .clock = { NCI_CLOCK_TSC, 0, 0, 0.5, 0 } };
 	others = ours;
 	others.id = 2;
@@ -59,6 +59,25 @@ START_TEST(ticks_of_another_counter_have_another_clock)
 }
 END_TEST
 
+/* No uuid: each communicator has a clock of its own. */
+START_TEST(a_user_with_many_communicators_leaves_clocks_for_others)
+{
+	struct gpu *last = NULL;
+	uint32_t had = 0;
+
+	comm.has_gpu = false;
+	for (ours.id = 1; had < 2 * GPUS_MAX && (last = gpus_get(&gpus, &ours, 0)); ours.id++)
+		had++;
+	ck_assert_ptr_null(last);
+	ck_assert_uint_gt(had, GPUS_MAX / 2);
+	others.id = 2 * ours.id;
+	others.account = others.uid = 101;
+	ck_assert_ptr_nonnull(gpus_get(&gpus, &others, 0));
+	gpus_put(&gpus, gpus.at[0]);
+	ck_assert_ptr_eq(gpus_get(&gpus, &ours, 0), gpus.at[0]);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -66,6 +85,7 @@ int main(void)
 		FX_TEST(a_clock_is_kept_for_the_next_job),
 		FX_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own),
 		FX_TEST(ticks_of_another_counter_have_another_clock),
+		FX_TEST(a_user_with_many_communicators_leaves_clocks_for_others),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

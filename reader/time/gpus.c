@@ -52,6 +52,15 @@ static struct gpu *gpu_add(struct gpus *gpus)
 	return gpu;
 }
 
+static bool gpus_has_room(const struct gpus *gpus, uid_t account)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < gpus->n; i++)
+		used += gpus->at[i]->users && gpus->at[i]->account == account;
+	return used < GPUS_OF_USER;
+}
+
 /* One that nobody uses: of a communicator that is gone, else a new one, else any. */
 static struct gpu *gpu_take(struct gpus *gpus)
 {
@@ -87,7 +96,7 @@ struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 	if (!c)
 		return NULL;
 	if (!gpu) {
-		gpu = gpu_take(gpus);
+		gpu = gpus_has_room(gpus, p->account) ? gpu_take(gpus) : NULL;
 		if (!gpu || !gpu_renew(gpu))
 			return NULL;
 		gpu->host = p->clock;
@@ -100,6 +109,7 @@ struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 	gpu->comm = comm;
 	gpu->pid = p->pid;
 	gpu->uid = p->uid;
+	gpu->account = p->account;
 	gpu->has_comm_id = c->has_id;
 	gpu->comm_id = c->id;
 	gpu->rank = c->rank;

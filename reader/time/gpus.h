@@ -19,6 +19,7 @@
 #include "util/list.h"
 
 #define GPUS_MAX	1024
+#define GPUS_OF_USER	768	/* the most that one user's communicators hold */
 
 struct gpu {
 	bool has_uuid;
@@ -26,7 +27,7 @@ struct gpu {
 	char pci_bus_id[32];	/* "": not known */
 	int32_t gpu_index;	/* its number in nvidia-smi; UNKNOWN_I32: not known */
 	pid_t pid;		/* process that used it last */
-	uid_t uid;
+	uid_t uid, account;
 	uint64_t process_id;	/* process that names it if it has no uuid, and */
 	uint16_t comm;		/* communicator of that process */
 	uint64_t comm_id;
@@ -48,7 +49,7 @@ void gpus_deinit(struct gpus *gpus);
 
 /*
  * The GPU of that communicator of that process; held until gpus_put().  NULL: no
- * memory, or GPUS_MAX are in use.
+ * memory, or GPUS_MAX are in use, or GPUS_OF_USER by that user.
  */
 struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm);
 void gpus_put(struct gpus *gpus, struct gpu *gpu);	/* NULL is fine */
