@@ -226,7 +226,6 @@ START_TEST(a_forked_child_writes_nothing)
 }
 END_TEST
 
-/* NULL as logger: its words go to standard error, where a failure must not go unheard. */
 START_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own)
 {
 	char pattern[320], own[320], *text;
