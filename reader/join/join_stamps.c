@@ -168,9 +168,10 @@ struct spans {
 	struct stamps_whole whole;
 };
 
-static void spans_add_up(const struct recon *r, const struct recon_comm *rcomm,
+static void spans_add_up(const struct recon *r, struct recon_comm *rcomm,
 			 const struct open_op *o, struct spans *sum)
 {
+	note_loss(r, rcomm);
 	sum->told = told_by(r, rcomm, o);
 	sum->told.alone = join_plan_is_alone(r, o);
 	sum->whole = (struct stamps_whole){ 0 };
@@ -206,10 +207,7 @@ bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
 	struct spans sum;
 
-	if (!rcomm)
-		return true;
-	note_loss(r, rcomm);
-	if (!o->spans)
+	if (!rcomm || !o->spans)
 		return true;
 	spans_add_up(r, rcomm, o, &sum);
 	return spans_settle(r, rcomm, o, &sum, all_read);
@@ -273,7 +271,6 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 	if (!rcomm || !o->spans)
 		return;
 	look_for_gpu(rc, r, rcomm, o->op.comm_index);
-	note_loss(r, rcomm);
 	spans_add_up(r, rcomm, o, &sum);
 	spans_judge(rc, r, rcomm, o, &sum);
 }
@@ -283,10 +280,7 @@ bool join_finish_stamps(struct reconstruct *rc, struct recon *r, struct open_op 
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
 	struct spans sum;
 
-	if (!rcomm)
-		return true;
-	note_loss(r, rcomm);
-	if (!o->spans)
+	if (!rcomm || !o->spans)
 		return true;
 	look_for_gpu(rc, r, rcomm, o->op.comm_index);
 	spans_add_up(r, rcomm, o, &sum);
