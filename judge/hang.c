@@ -475,7 +475,7 @@ static void keep_furthest_behind(const struct hang_comm *c, struct hang_verdict 
 			name_rank(out, c->ranks[i].rank);
 }
 
-/* Without transfers.  Where no kernel is told of either, nothing tells that it is done. */
+/* A rank without transfers; where no kernel is told of either, nothing tells that one is done. */
 static bool is_silent_beside(const struct hang_standing *r, const struct hang_standing *stuck)
 {
 	return (is_inside(r) && r->wait == WAIT_NONE) || (!stuck->wants_kernel && r->done);
@@ -517,13 +517,14 @@ static void add_node(const struct hang_comm *c, struct hang_verdict *out)
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct hang_standing *r = &c->ranks[i];
 		bool behind = is_not_producing(r) && is_furthest_behind(c, r);
+		bool sure = behind && r->step <= 0;
 
 		if (!is_on_same_node(blocked, r) || (!is_silent_beside(r, blocked) && !behind))
 			continue;
-		if (behind && r->step <= 0)
+		if (sure)
 			out->nranks = 0;
 		name_rank(out, r->rank);
-		if (behind && r->step <= 0)
+		if (sure)
 			break;
 	}
 	out->one_of = out->nranks > 1;
@@ -555,6 +556,24 @@ static bool find_no_room(const struct hang_comm *c, struct hang_verdict *out)
 	return true;
 }
 
+static void name_peer(const struct hang_comm *c, struct hang_verdict *out)
+{
+	out->peer = first(c, is_on_wire)->peer;
+}
+
+static void drop_untold(const struct hang_comm *c, struct hang_verdict *out)
+{
+	if (is_untold(c))
+		out->nranks = 0;
+}
+
+static void choose_producers(const struct hang_comm *c, struct hang_verdict *out)
+{
+	keep_furthest_behind(c, out);
+	if (!may_lack_data(c, out) || !find_no_room(c, out))
+		add_silent(c, out);
+}
+
 /*
  * A rank that waits for nobody else.  The surest sign first: what waits for its own
  * GPU may do so because that GPU waits for data in a way that cannot be seen.
@@ -562,12 +581,14 @@ static bool find_no_room(const struct hang_comm *c, struct hang_verdict *out)
 static const struct {
 	select_fn *is;
 	enum verdict verdict;
+	/* NULL, or: all that are so are named, of whom it may leave none. */
+	void (*choose)(const struct hang_comm *c, struct hang_verdict *out);
 } sinks[] = {
-	{ is_on_wire, VERDICT_LINK },
-	{ is_blocked_by_own_gpu, VERDICT_GPU_STUCK },
-	{ is_blocked_in_node, VERDICT_GPU_STUCK },
-	{ is_not_running, VERDICT_NOT_RUNNING },
-	{ is_not_producing, VERDICT_GPU_STUCK },
+	{ is_on_wire, VERDICT_LINK, name_peer },
+	{ is_blocked_by_own_gpu, VERDICT_GPU_STUCK, NULL },
+	{ is_blocked_in_node, VERDICT_GPU_STUCK, add_node },
+	{ is_not_running, VERDICT_NOT_RUNNING, drop_untold },
+	{ is_not_producing, VERDICT_GPU_STUCK, choose_producers },
 };
 
 static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
@@ -575,21 +596,10 @@ static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++) {
 		if (!name_all(c, sinks[i].is, sinks[i].verdict, out))
 			continue;
-		if (sinks[i].is == is_blocked_in_node)
-			add_node(c, out);
-		if (sinks[i].is == is_not_producing) {
-			keep_furthest_behind(c, out);
-			if (may_lack_data(c, out) && find_no_room(c, out))
-				return true;
-			add_silent(c, out);
-		}
-		if (sinks[i].is == is_not_running && is_untold(c))
-			out->nranks = 0;
-		if (!out->nranks)
-			continue;
-		if (sinks[i].verdict == VERDICT_LINK)
-			out->peer = first(c, is_on_wire)->peer;
-		return true;
+		if (sinks[i].choose)
+			sinks[i].choose(c, out);
+		if (out->nranks)
+			return true;
 	}
 	return false;
 }
