@@ -21,6 +21,7 @@
 #include "nccl/profiler.h"
 #include "nci/record.h"
 #include "nci/token.h"
+#include "plugin/forks.h"
 #include "plugin/level.h"
 #include "plugin/loaded.h"
 
@@ -114,14 +115,6 @@ static void chain_forget_parent(void)
 {
 	pthread_mutex_init(&chain.lock, NULL);
 	chain_number_anew();
-}
-
-/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
-static void chain_watch_forks(void)
-{
-	if (!atomic_load(&chain.watches_forks))
-		atomic_store(&chain.watches_forks,
-			     pthread_atfork(NULL, NULL, chain_forget_parent) == 0);
 }
 
 /* ---- the two libraries -------------------------------------------------------- */
@@ -282,7 +275,7 @@ static void opening_begin(struct opening *o, int version, const void *caller, in
 
 	*o = (struct opening){ .side = side, .mask = { mask } };
 	caller_of_init = caller;
-	chain_watch_forks();
+	forks_watch(&chain.watches_forks, chain_forget_parent);
 	pthread_mutex_lock(&chain.lock);
 	if (!chain.opened)
 		chain_open(logger);

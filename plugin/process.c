@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plugin/forks.h"
 #include "plugin/gpu.h"
 #include "plugin/identity.h"
 #include "plugin/loaded.h"
@@ -87,14 +88,6 @@ static void process_forget_parent(void)
 	state.open = 0;
 	state.steered = 0;
 	pthread_mutex_init(&state.lock, NULL);
-}
-
-/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
-static void process_watch_forks(void)
-{
-	if (!atomic_load(&watches_forks))
-		atomic_store(&watches_forks,
-			     pthread_atfork(NULL, NULL, process_forget_parent) == 0);
 }
 
 /* `random` 0: none, as long as nobody else has taken that name. */
@@ -428,7 +421,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	uint32_t number;
 	bool first;
 
-	process_watch_forks();
+	forks_watch(&watches_forks, process_forget_parent);
 	surroundings_look(&s, comm);
 	process_lock(&s, comm);
 	first = process_enter(p, comm, &s);

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plugin/forks.h"
 #include "record/format.h"
 #include "record/shape.h"
 #include "record/store.h"
@@ -50,14 +51,6 @@ static void recorder_forget_parent(void)
 	atomic_store_explicit(&threads, 0, memory_order_relaxed);
 	my_number = 0;
 	pthread_mutex_init(&state.lock, NULL);
-}
-
-/* Before the lock is taken.  Twice, by two threads at once, does no harm. */
-static void recorder_watch_forks(void)
-{
-	if (!atomic_load(&state.watches_forks))
-		atomic_store(&state.watches_forks,
-			     pthread_atfork(NULL, NULL, recorder_forget_parent) == 0);
 }
 
 /* ---- records ---- */
@@ -237,7 +230,7 @@ static int recorder_init(void **context, int *mask, const struct record_comm *co
 	const char *pattern = getenv("NCCLINSP_RECORD");
 	int wanted, r;
 
-	recorder_watch_forks();
+	forks_watch(&state.watches_forks, recorder_forget_parent);
 	pthread_mutex_lock(&state.lock);
 	r = store_open(pattern ? pattern : "", record_limit_bytes(), comm->version);
 	record_tell(comm->logger, r);
