@@ -441,20 +441,28 @@ START_TEST(who_claims_another_users_communicator_is_none_of_its_ranks)
 }
 END_TEST
 
-/* A job may make up as many as its table has room for. */
-START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
+#define MANY 5000
+
+/* Communicators that are all the same one. */
+static void first_has_many(void)
 {
-	enum { MANY = 5000 };
 	struct comm one = first->comms[0];
-	json_t *a;
 
 	first->comms = realloc(first->comms, MANY * sizeof(one));
 	first->ncomms = MANY;
 	for (int i = 0; i < MANY; i++)
 		first->comms[i] = one;
+}
+
+/* A job may make up as many as its table has room for. */
+START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
+{
+	json_t *a;
+
+	first_has_many();
 	first->comms[MANY - 1].id++;	/* the newest, which is looked at */
 	first->comms[MANY - 1].rank = 1;
-	second->comms[0].id = one.id + 1;
+	second->comms[0].id = first->comms[MANY - 1].id;
 	fx_post(second, 1, token_of(second, 1), ticks());
 	look_for(70);
 	a = findings();
@@ -468,14 +476,9 @@ END_TEST
 /* Two processes of one user, six of another. */
 START_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at)
 {
-	enum { MANY = 5000 };
-	struct comm one = first->comms[0];
 	json_t *a;
 
-	first->comms = realloc(first->comms, MANY * sizeof(one));
-	first->ncomms = MANY;
-	for (int i = 0; i < MANY; i++)
-		first->comms[i] = one;
+	first_has_many();
 	for (int i = 0; i < 6; i++)
 		fx_process(20 + i, 0, 0)->account = 7;
 	look_for(1);
@@ -487,14 +490,14 @@ END_TEST
 
 START_TEST(hang_of_one_user_is_found_beside_many_of_another)
 {
-	enum { MANY = 400 };
+	enum { OF_FIRST = 400 };
 	struct comm one = first->comms[0];
 	int of_second = 0;
 	json_t *a;
 
-	first->comms = realloc(first->comms, MANY * sizeof(one));
-	first->ncomms = MANY;
-	for (uint32_t i = 0; i < MANY; i++) {
+	first->comms = realloc(first->comms, OF_FIRST * sizeof(one));
+	first->ncomms = OF_FIRST;
+	for (uint32_t i = 0; i < OF_FIRST; i++) {
 		struct nci_ev_coll coll = {
 			.type = NCI_EV_COLL, .form = 2, .comm = (uint16_t)i, .serial = 1,
 			.token = token_of(first, i), .start = ticks(), .stop = ticks() + 50,
