@@ -25,7 +25,7 @@ extern char **environ;
 struct each {
 	pid_t pid;
 	FILE *said;
-	enum cli_exit code;	/* where no child could be started */
+	enum cli_exit code;	/* its exit code, where no child could be started */
 };
 
 /* Refusals and failures are told on stderr, so that a program need not read all. */

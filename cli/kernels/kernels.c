@@ -26,7 +26,7 @@
 #define KERNELS_MOST 8000000u	/* 0.5 GB */
 #define STEPS_MOST   10000
 #define STEP	    "ProfilerStep#"
-#define TIME_MOST   (INT64_C(1) << 61)	/* in ns, 73 years: three of them can be added */
+#define TIME_MOST   (INT64_C(1) << 61)	/* ns, 73 years: three of them can be added */
 
 /* ---- values of the file, one by one ------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static int value_read(struct kineto *f)
 		bool closes = !text && (c == '}' || c == ']');
 
 		if (!text && !depth && (closes || c == ',' || isspace(c)))
-			break;		/* behind a number */
+			break;		/* the end of a number */
 		if (value_put(f, c))
 			return -1;
 		f->at++;

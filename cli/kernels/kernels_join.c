@@ -25,7 +25,7 @@
 #define TOGETHER_NS	100e3	/* an operation and its kernel end as close, by true clocks */
 #define LONGER_NS	20000	/* CUPTI's kernel begins before NCCL's first stamp */
 #define LEAST		3	/* pairs that prove anything */
-#define FAR_LEAST	8	/* ... where the clocks are further apart than NEAR_NS */
+#define FAR_LEAST	8	/* the same, if clocks are further apart than NEAR_NS */
 #define PAIRS		4000000u
 #define NEAR_MOST	1000	/* kernels near an operation that are looked at */
 

@@ -36,7 +36,7 @@ struct told {
 	json_t *slow;	/* the rows of slow links */
 	json_t *elsewhere; /* set of comm_id: a node has found its ranks waiting for another's */
 	json_t *hung;	/* set of comm_id: an operation of it hangs, and has its rows */
-	json_t *waiting;	/* what waits for a process that died, by process_key() */
+	json_t *waiting;	/* waiting for a process that died, by process_key() */
 };
 
 /* ---- communicators ------------------------------------------------------------------- */

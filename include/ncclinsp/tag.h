@@ -43,7 +43,7 @@ static inline void ncclinsp_tag_push(uint64_t tag)
 	ncclinsp_tag_call("ncclinsp_tag_push", tag);
 }
 
-/* As ncclinsp_tag_push(), with a name of at most 60 bytes, which is copied: `tag_name`. */
+/* Pushes a name of at most 60 bytes, which is copied, as `tag_name`. */
 static inline void ncclinsp_tag_push_name(const char *name)
 {
 	void (*call)(const char *name);
