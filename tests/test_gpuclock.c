@@ -154,6 +154,18 @@ static void million(double drift_ppm, int64_t step_ns)
 	ck_assert_uint_le(facts.points, 2 * HULL_POINTS);
 }
 
+START_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels)
+{
+	for (int i = 0; i < 16; i++) {
+		ck_assert(!gpuclock_is_sure(c));
+		see_next();
+		for (int channel = 1; channel < 16 && i < 15; channel++)
+			gpuclock_see(c, &m.sight, true);
+	}
+	ck_assert(gpuclock_is_sure(c));
+}
+END_TEST
+
 START_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead)
 {
 	million(50, 7000000);
@@ -173,6 +185,7 @@ int main(void)
 		FX_TEST(first_kernel_lies_between_its_launch_and_its_callback),
 		FX_TEST(without_launches_only_the_upper_bound_is_known),
 		FX_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms),
+		FX_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels),
 		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead),
 		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back),
 	};

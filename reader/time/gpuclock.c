@@ -25,7 +25,7 @@
 #define REFIT_TRIES	32
 #define PAST_NS		30000	/* before its launch by more: another kernel's stamp */
 #define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
-#define SURE_SIGHTS	16	/* by so many, the latest moment of a stamp is known well */
+#define SURE_KERNELS	16	/* by so many, the latest moment of a stamp is known well */
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
@@ -34,7 +34,8 @@ struct clock_window {
 	struct hull above, below;	/* below: mirrored */
 	double min, max;		/* slopes of the lines between them */
 	int64_t fitted_x;
-	uint32_t sights;
+	uint32_t kernels;		/* one after another; channels of one are one */
+	uint64_t newest_stop;
 	bool changed;
 	/* the bracket as last worked out, and where: elsewhere it is no further off
 	 * than the steepest line */
@@ -223,7 +224,10 @@ static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
 			(!p->has_launch || window_add_below(w, p->launch));
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
-	w->sights++;
+	if (s->gpu_start_ns >= w->newest_stop)
+		w->kernels++;
+	if (s->gpu_stop_ns > w->newest_stop)
+		w->newest_stop = s->gpu_stop_ns;
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
 		w->fitted_x = x;
 		straight = window_fit(w);
@@ -328,7 +332,7 @@ bool gpuclock_watched(const struct gpuclock_sight *s)
 
 bool gpuclock_is_sure(const struct gpuclock *c)
 {
-	return c->w[0].sights >= SURE_SIGHTS;
+	return c->w[0].kernels >= SURE_KERNELS;
 }
 
 static bool sight_is_late(struct clock_window *w, const struct sight_points *p)

@@ -69,7 +69,7 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
  */
 bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s);
 
-/* Whether so many sights have told it that one which came later than all of them stands out. */
+/* Whether so many kernels have told it that one which came later than all of them stands out. */
 bool gpuclock_is_sure(const struct gpuclock *c);
 
 /* Whether the host saw it run for as long as it ran, which was not too short a time to tell. */
