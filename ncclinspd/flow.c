@@ -217,6 +217,8 @@ void flow_poll(void *arg, uint64_t now_ns)
 	n = discover_processes(d->discover, &list);
 	follow_settle(d->drain, d->reconstruct, list, n, now_ns);
 	ranks_flush(d->ranks, now_ns);
+	if (next_ns - now_ns >= LOOP_TURN_NS)
+		next_ns = loop_next_turn_ns(now_ns);
 	loop_arm(d->loop, &d->poll_timer, next_ns);
 	exemplar_arm(d);
 }

@@ -160,12 +160,16 @@ static bool is_ours(const struct shmdir *dir)
 	       st.st_ino == fx.ours.st_ino;
 }
 
-static uint32_t on_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
+static uint32_t on_see(void *arg, struct shmdir *dir, const char *file, ino_t ino, uint64_t now_ns)
 {
+	struct stat st;
+
 	(void)arg;
 	(void)now_ns;
 	if (dir->path || file[0] == '.' || !is_ours(dir))
 		return 0;
+	ck_assert_int_eq(fstatat(dir->fd, file, &st, AT_SYMLINK_NOFOLLOW), 0);
+	ck_assert(!ino || st.st_ino == ino);
 	fx.seen++;
 	snprintf(fx.last, sizeof(fx.last), "%.79s", file);
 	return 0;

@@ -345,21 +345,65 @@ START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 }
 END_TEST
 
+#define SECOND	UINT64_C(1000000000)
+
+/* How many of `n` that did the same so long ago are looked at within a second of such polls. */
+static uint32_t looks_of(uint32_t n, bool unchanged, uint64_t quiet_ns, uint64_t wait_ns)
+{
+	const uint64_t from_ns = 100 * SECOND;
+	struct attached at[500];
+	uint32_t looks = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = (struct attached){ .unchanged = unchanged, .looked_ns = from_ns };
+	for (uint64_t now = from_ns; now < from_ns + SECOND;) {
+		now += wait_ns;
+		for (uint32_t i = 0; i < n; i++) {
+			at[i].changed_ns = now - quiet_ns;
+			if (!look_is_due(&at[i], i, n, now))
+				continue;
+			ck_assert_uint_le(now - at[i].looked_ns, SECOND / 2 + wait_ns);
+			at[i].looked_ns = now;
+			looks++;
+		}
+	}
+	return looks;
+}
+
 START_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often)
 {
-	const uint64_t second = UINT64_C(1000000000);
-	struct attached a = { .changed_ns = 10 * second, .looked_ns = 10 * second };
-	uint64_t rest_ns = second / 2;
+	ck_assert_uint_eq(looks_of(100, false, 20 * SECOND, SECOND / 50), 100 * 50);
+	ck_assert_uint_eq(looks_of(100, true, 0, SECOND / 50), 100 * 50);
+	ck_assert_uint_eq(looks_of(100, true, SECOND, SECOND / 50), 100 * 10);
+	ck_assert_uint_eq(looks_of(100, true, 10 * SECOND, SECOND / 50), 250);
+	ck_assert_uint_eq(looks_of(500, true, 10 * SECOND, SECOND / 50), 500 * 2);
+	ck_assert_uint_eq(looks_of(1, true, 10 * SECOND, SECOND / 50), 50);
+}
+END_TEST
 
-	ck_assert(!look_can_wait(&a, rest_ns, 10 * second + 1));
-	a.unchanged = true;
-	ck_assert(!look_can_wait(&a, rest_ns, 10 * second + 1));
-	a.looked_ns = 11 * second;
-	ck_assert(look_can_wait(&a, rest_ns, 11 * second + 1));
-	ck_assert(!look_can_wait(&a, rest_ns, 11 * second + rest_ns));
-	ck_assert(!look_can_wait(&a, 0, 11 * second + 1));
-	a.unchanged = false;
-	ck_assert(!look_can_wait(&a, rest_ns, 11 * second + 1));
+/* The job whose processes they are has begun again: some of them are looked at right away. */
+START_TEST(any_poll_looks_at_some_of_those_that_do_nothing)
+{
+	struct attached at[192];
+	uint32_t least = 192, most = 0;
+
+	for (uint32_t i = 0; i < 192; i++)
+		at[i] = (struct attached){ .unchanged = true, .looked_ns = 20 * SECOND };
+	for (uint64_t now = 20 * SECOND; now < 30 * SECOND;) {
+		uint32_t n = 0;
+
+		now += SECOND / 10;
+		for (uint32_t i = 0; i < 192; i++) {
+			if (!look_is_due(&at[i], i, 192, now))
+				continue;
+			at[i].looked_ns = now;
+			n++;
+		}
+		least = n < least ? n : least;
+		most = n > most ? n : most;
+	}
+	ck_assert_uint_ge(least, 192 / 5 - 2);
+	ck_assert_uint_le(most, 192 / 5 + 2);
 }
 END_TEST
 
@@ -378,6 +422,7 @@ int main(void)
 		FX_TEST(what_is_seen_between_two_polls_is_read_by_the_next),
 		FX_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens),
 		FX_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often),
+		FX_TEST(any_poll_looks_at_some_of_those_that_do_nothing),
 		FX_TEST(writer_at_full_speed_is_accounted_for_to_the_record),
 	};
 

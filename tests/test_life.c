@@ -83,18 +83,21 @@ static const struct {
 	{ "Name:\tx\nUid:\t0\t", false },
 };
 
+#define FIELDS " 1 7 7 0 -1 4 1 0 0 0 5 6 0 0 20 0 1 0 12345 1 2\n"
+
 static const struct {
-	const char *status;
+	const char *stat, *status;
 	bool stopped;
 	pid_t tracer;
 	const char *name;
 } halts[] = {
-	{ "Name:\tx\nState:\tS (sleeping)\nTracerPid:\t8\n", false, 0, "" },
-	{ "Name:\tx\nState:\tT (stopped)\nTracerPid:\t0\n", true, 0, "" },
-	{ "Name:\tx\nState:\tt (tracing stop)\nTgid:\t7\nTracerPid:\t8\n", true, 8, "gdb" },
-	{ "Name:\tx\nState:\tt (tracing stop)\nTracerPid:\t9\n", true, 9, "" },
-	{ "State:\tT (stopped)\n", false, 0, "" },	/* a command may be called so */
-	{ "Name:\tx\nState:\t", false, 0, "" },
+	{ "7 (x) S" FIELDS, "Name:\tx\nTracerPid:\t8\n", false, 0, "" },
+	{ "7 (x) T" FIELDS, "Name:\tx\nTracerPid:\t0\n", true, 0, "" },
+	{ "7 (x) t" FIELDS, "Name:\tx\nTgid:\t7\nTracerPid:\t8\n", true, 8, "gdb" },
+	{ "7 (x) t" FIELDS, "Name:\tx\nTracerPid:\t9\n", true, 9, "" },
+	{ "7 (x) t" FIELDS, "TracerPid:\t9\n", true, 0, "" },	/* a command may be called so */
+	{ "7 (x) T 1) S" FIELDS, "Name:\tx\nTracerPid:\t0\n", false, 0, "" },
+	{ "7 (x) T", "Name:\tx\nTracerPid:\t0\n", false, 0, "" },
 };
 
 START_TEST(process_that_is_stopped_is_told_with_its_debugger)
@@ -103,6 +106,9 @@ START_TEST(process_that_is_stopped_is_told_with_its_debugger)
 	char name[16];
 
 	say("status", halts[_i].status);
+	ck_assert_int_eq(mkdirat(dirfd, "7/task", 0700), 0);
+	ck_assert_int_eq(mkdirat(dirfd, "7/task/7", 0700), 0);
+	say("task/7/stat", halts[_i].stat);
 	ck_assert_int_eq(mkdirat(dirfd, "8", 0700), 0);
 	say("../8/comm", "gdb\n");
 	ck_assert_int_eq(life_is_stopped(fx_tmpdir(), 7, &tracer, name), halts[_i].stopped);

@@ -31,6 +31,14 @@ int loop_once(struct loop *loop, uint64_t until_ns);
 /* The clock itself; callbacks that only need to know the round's time have it. */
 uint64_t loop_clock_ns(void);
 
+#define LOOP_TURN_NS	UINT64_C(100000000)
+
+/* Timers that come about every LOOP_TURN_NS come together: one wake-up for all. */
+static inline uint64_t loop_next_turn_ns(uint64_t now_ns)
+{
+	return (now_ns / LOOP_TURN_NS + 1) * LOOP_TURN_NS;
+}
+
 /*
  * Call `fn` whenever `fd` is readable (or has hung up), again and again as long
  * as it stays so.  The descriptor stays the caller's; remove it before closing.

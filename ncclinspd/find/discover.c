@@ -25,8 +25,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
-#define TURN		32	/* processes asked for at each; more take turns ... */
+#define LIFE_NS		LOOP_TURN_NS		/* between two questions who lives */
+#define TURN		16	/* processes asked for at each; more take turns ... */
 #define DYING_NS	UINT64_C(1000000000)	/* ... unless one has ended just now */
 #define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
 #define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
@@ -487,27 +487,42 @@ static struct file *file_meet(struct discover *d, struct shmdir *dir, const char
 	return f;
 }
 
-/* A file of that name is there. */
-static uint32_t file_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
+/* One that has a row, or gets one; NULL: it is not looked at. */
+static struct file *file_find(struct discover *d, struct shmdir *dir, const char *file,
+			      uint32_t *cost, uint64_t now_ns)
+{
+	struct stat st;
+	struct file *f;
+
+	*cost = SHMDIR_STAT;
+	if (beneath_stat(dir->fd, file, &st) < 0 ||
+	    (!d->config.everybody && st.st_uid != geteuid()))
+		return NULL;
+	f = files_find(&d->files, dir, file, st.st_ino);
+	if (f) {
+		*cost = file_ask_again(d, f);
+		return f;
+	}
+	f = file_meet(d, dir, file, &st, now_ns);
+	if (f)
+		*cost = SHMDIR_OPEN;
+	return f;
+}
+
+/* A file of that name is there; of one that is read, its number is all that need be known. */
+static uint32_t file_see(void *arg, struct shmdir *dir, const char *file, ino_t ino,
+			 uint64_t now_ns)
 {
 	struct discover *d = arg;
-	uint32_t cost = SHMDIR_STAT;
 	struct segment_name name;
-	struct stat st;
+	uint32_t cost = 0;
 	struct file *f;
 
 	if (!segment_parse_name(file, &name))
 		return 0;
-	if (beneath_stat(dir->fd, file, &st) < 0 ||
-	    (!d->config.everybody && st.st_uid != geteuid()))
-		return cost;
-	f = files_find(&d->files, dir, file, st.st_ino);
-	if (f) {
-		cost = file_ask_again(d, f);
-	} else {
-		f = file_meet(d, dir, file, &st, now_ns);
-		cost = f ? SHMDIR_OPEN : SHMDIR_STAT;
-	}
+	f = ino ? files_find(&d->files, dir, file, ino) : NULL;
+	if (!f || f->state != FILE_READ)
+		f = file_find(d, dir, file, &cost, now_ns);
 	if (!f)
 		return cost;
 	f->there = true;
@@ -629,7 +644,7 @@ static void discover_on_life_timer(void *arg, uint64_t now_ns)
 	struct discover *d = arg;
 
 	discover_look(d, now_ns);
-	loop_arm(d->loop, &d->life, now_ns + LIFE_NS);
+	loop_arm(d->loop, &d->life, loop_next_turn_ns(now_ns));
 }
 
 /* ---- from outside ---------------------------------------------------------- */

@@ -61,7 +61,7 @@ static void shmwatch_take(struct shmwatch *watch, const struct inotify_event *ev
 	if (event->mask & (IN_DELETE_SELF | IN_IGNORED))
 		dir->missed = true;
 	else if (event->len)
-		watch->see(watch->arg, dir, event->name, now_ns);
+		watch->see(watch->arg, dir, event->name, 0, now_ns);
 	/* A directory where files are made without end has only scans, until the next one. */
 	if (++dir->notices < (dir->path ? SHMDIR_NOTICES_OWN : SHMDIR_NOTICES))
 		return;
@@ -209,7 +209,8 @@ static int shmdir_go_on(struct shmdir *dir, uint32_t work, uint64_t now_ns)
 			dir->list = NULL;
 			return 0;
 		}
-		cost = 1 + dir->watch->see(dir->watch->arg, dir, entry->d_name, now_ns);
+		cost = 1 + dir->watch->see(dir->watch->arg, dir, entry->d_name, entry->d_ino,
+					   now_ns);
 		work -= cost < work ? cost : work;
 	}
 	return SHMDIR_MORE;

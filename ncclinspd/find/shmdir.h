@@ -29,8 +29,12 @@
 
 struct shmdir;
 
-/* A file of that name is there, or was a moment ago.  Returns what that cost: 0, _STAT, _OPEN. */
-typedef uint32_t shmdir_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns);
+/*
+ * A file of that name is there, or was a moment ago; `ino`: its number, as the directory lists it,
+ * or 0.  Returns what that cost: 0, _STAT, _OPEN.
+ */
+typedef uint32_t shmdir_see(void *arg, struct shmdir *dir, const char *file, ino_t ino,
+			    uint64_t now_ns);
 
 /* One inotify for all directories: a user may not have many. */
 struct shmwatch {

@@ -215,9 +215,8 @@ bool reconstruct_wants_slots(const struct reconstruct *rc, const struct process 
 {
 	const struct recon *r = process->recon;
 
-	if (!r || r->ended || now_ns < r->slots_ns + CHECK_NS)
-		return false;
-	return r->wants || (r->serves && rc->wanted);
+	return rc->wanted && r && !r->ended && now_ns >= r->slots_ns + CHECK_NS &&
+	       (r->wants || r->serves);
 }
 
 static void see_alive(struct open_op *o, bool kernel, uint64_t now_ns)

@@ -34,7 +34,6 @@
 #define AIM_PERCENT	12		/* lane's fill between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)
 #define MAX_WAIT_NS	UINT64_C(100000000)
-#define MAX_REST_NS	UINT64_C(500000000)	/* wait for one that does nothing, among many */
 #define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
@@ -172,13 +171,6 @@ enum who {
 	LOOK_AGAIN,		/* segments with lines in the buffer */
 };
 
-/* A thousand looks a second are enough for those that do nothing. */
-static uint64_t rest_ns(const struct drain *d)
-{
-	return d->count * UINT64_C(1000000) < MAX_REST_NS ? d->count * UINT64_C(1000000)
-							   : MAX_REST_NS;
-}
-
 static bool wants_look(const struct drain *d, const struct attached *a, enum who who,
 		       uint64_t now_ns)
 {
@@ -186,7 +178,7 @@ static bool wants_look(const struct drain *d, const struct attached *a, enum who
 		return false;
 	if (who == LOOK_AGAIN)
 		return a->planned;
-	return who == LOOK_ALL || !look_can_wait(a, rest_ns(d), now_ns);
+	return who == LOOK_ALL || look_is_due(a, (uint32_t)(a - d->at), d->count, now_ns);
 }
 
 static struct tick_clock segment_clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
@@ -229,7 +221,7 @@ static void drain_look(struct drain *d, struct attached *first, uint32_t n, enum
 			continue;
 		look_at(a, which, now_ns);
 		take_time(d, a, now_ns);
-		d->woken |= quiet && !a->unchanged;
+		d->woken |= quiet && a->changed_ns == now_ns;
 	}
 	if (which != TABLES_NEW)
 		d->tables_ns = now_ns + TABLES_NS;

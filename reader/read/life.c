@@ -62,12 +62,12 @@ bool life_is_held(const struct segment *seg)
 	return lock_owner(seg, &pid) > 0;
 }
 
-/* The rest of <pid>/status behind "\nKey:"; NULL: not known. */
-static char *status_of(int dirfd, pid_t pid, const char *key, char text[4096])
+/* The rest of <proc>/<pid>/status behind "\nKey:"; NULL: not known. */
+static char *status_of(int dirfd, const char *proc, pid_t pid, const char *key, char text[4096])
 {
-	char path[32], *at;
+	char path[PATH_MAX], *at;
 
-	snprintf(path, sizeof(path), "%d/status", (int)pid);
+	snprintf(path, sizeof(path), "%s/%d/status", proc, (int)pid);
 	at = proc_read(dirfd, path, text, 4096) ? strstr(text, key) : NULL;
 	return at ? at + strlen(key) : NULL;
 }
@@ -80,7 +80,7 @@ static bool number_follows(const char *at)
 
 pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
 {
-	char text[4096], *at = status_of(dirfd, tid, "\nNSpid:", text), *end;
+	char text[4096], *at = status_of(dirfd, ".", tid, "\nNSpid:", text), *end;
 	long number = 0;
 
 	*depth = 0;
@@ -94,8 +94,7 @@ pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
 
 bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
 {
-	CLEANUP(cleanup_closep) int dirfd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char text[4096], *at = status_of(dirfd, pid, "\nUid:", text), *end;
+	char text[4096], *at = status_of(AT_FDCWD, proc, pid, "\nUid:", text), *end;
 
 	while (number_follows(at)) {
 		if (strtoul(at, &end, 10) == uid)
@@ -107,21 +106,23 @@ bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
 
 bool life_is_stopped(const char *proc, pid_t pid, pid_t *tracer, char name[16])
 {
-	CLEANUP(cleanup_closep) int dirfd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char text[4096], path[32], *at = status_of(dirfd, pid, "\nState:\t", text);
-	bool stopped = at && (*at == 'T' || *at == 't');
+	char text[4096], path[PATH_MAX], state = '\0', *at;
 
 	*tracer = 0;
 	*name = '\0';
-	at = stopped ? strstr(at, "\nTracerPid:\t") : NULL;
+	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, (int)pid, (int)pid);
+	if (!proc_read(AT_FDCWD, path, text, sizeof(text)) ||
+	    !procstat_start_time(text, &state) || !strchr("Tt", state))
+		return false;
+	at = status_of(AT_FDCWD, proc, pid, "\nTracerPid:\t", text);
 	if (at)
-		*tracer = (pid_t)strtol(at + strlen("\nTracerPid:\t"), NULL, 10);
+		*tracer = (pid_t)strtol(at, NULL, 10);
 	if (*tracer <= 0)
-		return stopped;
-	snprintf(path, sizeof(path), "%d/comm", (int)*tracer);
-	if (proc_read(dirfd, path, text, sizeof(text)))
+		return true;
+	snprintf(path, sizeof(path), "%s/%d/comm", proc, (int)*tracer);
+	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
 		snprintf(name, 16, "%.*s", (int)strcspn(text, "\n"), text);
-	return stopped;
+	return true;
 }
 
 /*

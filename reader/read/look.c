@@ -8,7 +8,10 @@
 #include "reader/base/pool.h"
 
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
-#define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */
+#define REST_NS		UINT64_C(1000000)	/* between two looks at any that do nothing ... */
+#define MAX_REST_NS	UINT64_C(500000000)	/* ... but not at the same one */
+#define QUIET_NS	UINT64_C(1000000000)	/* they have done nothing for so long ... */
+#define LONG_NS		UINT64_C(10000000000)	/* ... or for so long: a quarter of the looks */
 
 static size_t look_bytes(const struct attached *a)
 {
@@ -186,8 +189,15 @@ void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
 		a->seg->lies = look_take(a, which) < 0;
 }
 
-bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns)
+bool look_is_due(const struct attached *a, uint32_t i, uint32_t n, uint64_t now_ns)
 {
-	return a->unchanged && now_ns < a->looked_ns + rest_ns &&
-	       now_ns >= a->changed_ns + QUIET_NS;
+	uint64_t quiet_ns = a->unchanged ? now_ns - a->changed_ns : 0;
+	uint64_t rest_ns = n * REST_NS * (quiet_ns < LONG_NS ? 1 : 4), moment_ns;
+
+	if (quiet_ns < QUIET_NS)
+		return true;
+	if (rest_ns > MAX_REST_NS)
+		rest_ns = MAX_REST_NS;
+	moment_ns = rest_ns / n * i;
+	return (now_ns - moment_ns) / rest_ns != (a->looked_ns - moment_ns) / rest_ns;
 }

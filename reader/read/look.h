@@ -40,7 +40,10 @@ static inline struct nci_lane *look_lane(const struct attached *a, uint32_t i)
  */
 void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns);
 
-/* It has done nothing for a while, and was looked at less than `rest_ns` ago. */
-bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns);
+/*
+ * Whether the i-th of `n` is to be looked at now: not each time where it has done nothing for a
+ * while.  Each has a moment of its own, so that any poll looks at some of a job's processes.
+ */
+bool look_is_due(const struct attached *a, uint32_t i, uint32_t n, uint64_t now_ns);
 
 #endif
