@@ -79,8 +79,7 @@ int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *p
 	if (!ev || phase->phaseId >= NCI_PHASES)
 		return NCCL_SUCCESS;
 	if (NCI_FORM_LINES(ev->form) == 1) {
-		memset(&ev->cont, 0, NCI_LINE_BYTES);
-		ev->cont = NCI_LINE_CONT;
+		fill_second_line((struct nci_record *)ev);
 		ev->form++;
 	}
 	ev->last_phase = phase->phaseId;
@@ -174,10 +173,9 @@ INLINE uint32_t event_type(const struct nccl_descr_v6 *d)
 	return (uint32_t)__builtin_ctzll(d->type) + 1;
 }
 
-/* The head of a slot that was taken, but its first word and its token. */
-INLINE void slot_begin(struct nci_record *rec, const struct nccl_descr_v6 *d, uint64_t ticks)
+/* The head of a slot that was taken, but its first word, its token and its parent. */
+INLINE void slot_begin(struct nci_record *rec, uint64_t ticks)
 {
-	rec->parent = adapt_number(d->parentObj);
 	rec->start = ticks;
 	rec->stop = 0;
 }
@@ -194,7 +192,8 @@ INLINE int event_start_at(uint64_t context, void **handle, const struct nccl_des
 	rec = shmring_take(lane, &token);
 	if (unlikely(!rec))
 		return event_start_rare(context, handle, d, extra, steered);
-	slot_begin(rec, d, ticks);
+	rec->parent = adapt_number(d->parentObj);
+	slot_begin(rec, ticks);
 	*handle = (void *)token;
 	return fill_events[event_type(d)](rec, d, extra, fill_head(event_type(d), 0, comm), token);
 }
@@ -211,9 +210,9 @@ static __attribute__((noinline)) int event_start_steered(uint64_t context, void 
 int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 {
 	const uint32_t own_op = NCI_FORM_FOREIGN << 8 | 0xff;
+	uint64_t parent = adapt_number(d->parentObj), ticks, token;
 	struct nci_ev_proxy_op *op;
 	struct shmring_lane *lane;
-	uint64_t ticks, token;
 	struct nci_record *rec;
 	uint16_t *place;
 	uint32_t head;
@@ -221,21 +220,24 @@ int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 	if (unlikely(!process_is_usual()))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	lane = process_thread.lane;
-	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, adapt_number(d->parentObj));
+	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, parent);
 	if (unlikely(!op))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	head = steps_op_head(op);
 	place = steps_place(op, d->proxyStep.step);
 	if (unlikely((head & own_op) != NCI_EV_PROXY_OP || *place))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	ticks = clock_ticks(PROCESS_COUNTER);
 	rec = shmring_take(lane, &token);
 	if (unlikely(!rec))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
 	*place = (uint16_t)(nci_token_slot(token) + 1);
-	slot_begin(rec, d, ticks);
+	rec->parent = parent;
+	fill_step(rec, d->proxyStep.step);
+	ticks = clock_ticks(PROCESS_COUNTER);
+	slot_begin(rec, ticks);
 	*handle = (void *)token;
-	return fill_step(rec, d->proxyStep.step, steps_head(head), token);
+	fill_open(rec, steps_head(head), 1, token);
+	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
@@ -296,7 +298,8 @@ RARE int slot_start(struct shmring_lane *lane, void **handle, const struct nccl_
 		return event_refuse(handle, event_type(d));
 	if (note)
 		*note = (uint16_t)(nci_token_slot(token) + 1);
-	slot_begin(rec, d, ticks);
+	rec->parent = adapt_number(d->parentObj);
+	slot_begin(rec, ticks);
 	*handle = (void *)token;
 	return fill_events[event_type(d)](rec, d, extra, head, token);
 }
@@ -358,6 +361,7 @@ RARE int event_start_rare(uint64_t context, void **handle, const struct nccl_des
 {
 	uint64_t ticks = clock_ticks(process_self.clock);
 
+	*handle = NULL;
 	if (!emit_wants(d->type))
 		return NCCL_SUCCESS;	/* a step: who has an operation wants its steps */
 	if (d->type & STEER_EVENTS && !steered)
@@ -445,7 +449,7 @@ INLINE int state_take_often(struct nci_record *rec, void *at, uint32_t event, ui
 	uint64_t ticks = clock_ticks(PROCESS_COUNTER), passed = ticks - rec->start;
 
 	if (unlikely(passed - 1 >= NCI_SPAN_COARSE - 1))
-		return event_state_seldom(rec, state, args);
+		return event_state_seldom(rec, state, fn == states_span ? NULL : args);
 	rec->serial = state + 1;
 	rec->stop = ticks;
 	fn(rec, at, state, (uint32_t)passed, args);
@@ -574,17 +578,17 @@ RARE int event_stop_rare(uint64_t handle)
 }
 
 /* A step that leaves a record. */
-static __attribute__((noinline)) int step_stop_recorded(struct shmring_lane *lane,
-							struct nci_record *rec, uint64_t token)
+static __attribute__((noinline)) int step_stop_recorded(struct nci_record *rec,
+							struct shmring_lane *lane,
+							struct nci_ev_proxy_op *op)
 {
-	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
 	uint64_t ticks;
 
-	if (unlikely(!op))
-		return event_stop_rare(token);
+	if (unlikely(op->type != NCI_EV_PROXY_OP))
+		return event_stop_rare(rec->token);
 	steps_count_own(op, rec);
 	ticks = clock_ticks(PROCESS_COUNTER);
-	shmring_close_own(lane, rec, token, ticks);
+	shmring_close_own(lane, rec, rec->token, ticks);
 	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
@@ -599,56 +603,54 @@ RARE int step_stop_late(struct shmring_lane *lane, struct nci_record *rec,
 	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
-/* A step that counts, and has no coarse span, adds to the sums of its operation. */
-static __attribute__((noinline, flatten)) int step_stop_added(struct shmring_lane *lane,
-		struct nci_record *rec, struct nci_ev_proxy_op *op, struct nci_ev_proxy_sums *sums)
+/* A plain step adds to the sums of its operation. */
+INLINE int step_stop_added(struct nci_record *rec, struct shmring_lane *lane,
+			   struct nci_ev_proxy_op *op, struct nci_ev_proxy_sums *sums,
+			   const struct nci_sums_plain *plain)
 {
 	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
-	struct nci_sums_times times;
 	uint64_t ticks;
 
-	times = nci_sums_enter_plain(sums, step);
+	nci_sums_enter_plain(sums, step, plain);
 	op->steps_done++;
-	op->bytes += step->bytes;
+	op->bytes += plain->bytes;
 	*steps_place(op, step->step) = 0;
 	ticks = clock_ticks(PROCESS_COUNTER);
-	if (unlikely(!nci_sums_leave_plain(sums, step, times, ticks)))
+	if (unlikely(!nci_sums_leave_plain(sums, step, ticks)))
 		return step_stop_late(lane, rec, sums, ticks);
 	shmring_empty(lane, rec, rec->token);
 	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
-static bool step_is_plain(const struct nci_record *rec)
+/* The first step of its operation, or one that has not told all. */
+static __attribute__((noinline)) int step_stop_first(struct nci_record *rec,
+						     struct shmring_lane *lane,
+						     struct nci_ev_proxy_op *op)
 {
 	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
-
-	return nci_sums_are_plain(step) && step->bytes != NCI_BYTES_UNKNOWN;
-}
-
-/* The first step of its operation, or one that has not told all. */
-static __attribute__((noinline)) int step_stop_first(struct shmring_lane *lane,
-						     struct nci_record *rec, uint64_t token)
-{
-	struct nci_ev_proxy_op *op = steps_own(lane, rec->parent);
 	struct nci_ev_proxy_sums *sums = NULL;
+	struct nci_sums_plain plain;
 
-	if (op && step_is_plain(rec))
-		sums = steps_open_sums(lane, op, (const struct nci_ev_proxy_step *)rec);
-	return sums ? step_stop_added(lane, rec, op, sums) : event_stop_rare(token);
+	if (op->type == NCI_EV_PROXY_OP && nci_sums_is_plain(step, &plain))
+		sums = steps_open_sums(lane, op, step);
+	return sums ? step_stop_added(rec, lane, op, sums, &plain) : event_stop_rare(rec->token);
 }
 
-INLINE int step_stop(struct shmring_lane *lane, struct nci_record *rec, uint64_t token)
+/* The parent is any event of this thread's: only an operation has sums. */
+INLINE int step_stop(struct nci_record *rec, struct shmring_lane *lane)
 {
-	struct nci_ev_proxy_op *op = steps_parent(lane, rec);
+	uint64_t parent = rec->parent;
+	struct nci_ev_proxy_op *op = steps_parent(lane, parent);
 	struct nci_ev_proxy_sums *sums;
+	struct nci_sums_plain plain;
 
 	if (unlikely(!op))
-		return event_stop_rare(token);
-	sums = steps_sums(lane, op, rec->parent);
-	if (likely(sums && step_is_plain(rec)))
-		return step_stop_added(lane, rec, op, sums);
-	return op->sums == STEPS_NO_SUMS ? step_stop_recorded(lane, rec, token) :
-	       step_stop_first(lane, rec, token);
+		return event_stop_rare(rec->token);
+	sums = steps_sums(lane, op, parent);
+	if (likely(sums && nci_sums_is_plain((const struct nci_ev_proxy_step *)rec, &plain)))
+		return step_stop_added(rec, lane, op, sums, &plain);
+	return op->sums == STEPS_NO_SUMS ? step_stop_recorded(rec, lane, op) :
+	       step_stop_first(rec, lane, op);
 }
 
 /* An operation whose steps have all stopped: only its sums are to be closed first. */
@@ -668,18 +670,17 @@ static __attribute__((noinline)) int op_stop_own(struct shmring_lane *lane,
 	return cost_end(NCI_EV_PROXY_OP, ticks);
 }
 
-static __attribute__((noinline)) int event_stop_found(struct shmring_lane *lane,
-						      struct nci_record *rec, uint64_t token)
+static __attribute__((noinline)) int event_stop_found(struct nci_record *rec,
+						      struct shmring_lane *lane)
 {
 	uint64_t ticks = clock_ticks(PROCESS_COUNTER);
-	uint32_t type = rec->type;
 
-	if (type == NCI_EV_PROXY_OP)
-		return op_stop_own(lane, rec, token, ticks);
-	if (type == process_self.group)
-		return group_stop(lane, rec, token, ticks);
-	shmring_close_own(lane, rec, token, ticks);
-	return cost_end(type, ticks);
+	if (rec->type == NCI_EV_PROXY_OP)
+		return op_stop_own(lane, rec, rec->token, ticks);
+	if (rec->type == process_self.group)
+		return group_stop(lane, rec, rec->token, ticks);
+	shmring_close_own(lane, rec, rec->token, ticks);
+	return cost_end(rec->type, ticks);
 }
 
 int emit_stop(void *handle)
@@ -694,6 +695,6 @@ int emit_stop(void *handle)
 	rec = shmring_find_own(lane, token);
 	if (unlikely(!rec))
 		return event_stop_rare(token);
-	return rec->type == NCI_EV_PROXY_STEP ? step_stop(lane, rec, token) :
-	       event_stop_found(lane, rec, token);
+	return rec->type == NCI_EV_PROXY_STEP ? step_stop(rec, lane) :
+	       event_stop_found(rec, lane);
 }

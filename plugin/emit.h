@@ -31,6 +31,8 @@ int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *p
 /* Start an event of a type that emit_wants().  *handle is 0, and stays so if it is refused. */
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra);
+
+/* The same for a ProxyStep, wanted or not, whatever *handle is. */
 int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d);
 
 /* The callbacks of version 4 and newer themselves. */

@@ -84,7 +84,6 @@ START_BEFORE_V5(4)
 #define START_FROM_V5(v)								\
 	static int entry_start_v##v(void *context, void **eHandle, struct nccl_descr_v##v *d) \
 	{										\
-		*eHandle = NULL;							\
 		if (likely(d && d->type == NCCL_PROXY_STEP))				\
 			return emit_step((uint64_t)context, eHandle, d);		\
 		WANTED_OR_RETURN(eHandle, d, v);					\
@@ -97,9 +96,9 @@ static int entry_start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d
 {
 	struct adapt_extra extra;
 
-	*eHandle = NULL;
 	if (likely(d && d->type == NCCL_PROXY_STEP))
 		return emit_step((uint64_t)context, eHandle, (const struct nccl_descr_v6 *)d);
+	*eHandle = NULL;
 	if (d && unlikely(d->type == NCCL_KERNEL_PHASE))
 		return emit_phase(eHandle, adapt_number(d->parentObj), &d->kernelPhase);
 	WANTED_OR_RETURN(eHandle, d, 7);

@@ -111,8 +111,7 @@ FILL(proxy_op)
 	ev->pid = p->pid;
 	ev->channel = p->channelId;
 	CLEAR(ev->zero);
-	memset(&ev->cont, 0, NCI_LINE_BYTES);
-	ev->cont = NCI_LINE_CONT;
+	fill_second_line(rec);
 	ev->origin = extra->origin;
 	ev->sums = atomic_load_explicit(&process_self.folds, memory_order_relaxed) ?
 		   0 : STEPS_NO_SUMS;
@@ -121,7 +120,8 @@ FILL(proxy_op)
 
 FILL(proxy_step)
 {
-	return fill_step(rec, d->proxyStep.step, head, token);
+	fill_step(rec, d->proxyStep.step);
+	return fill_end(rec, head, 1, token);
 }
 
 /* No descriptor tells of it: steps.c opens it for an operation's first step. */
@@ -130,8 +130,7 @@ FILL(proxy_sums)
 	struct nci_ev_proxy_sums *ev = (struct nci_ev_proxy_sums *)rec;
 
 	CLEAR(ev->ticks);
-	memset(&ev->cont, 0, NCI_LINE_BYTES);
-	ev->cont = NCI_LINE_CONT;
+	fill_second_line(rec);
 	fill_open(rec, head, 2, token);
 	return NCCL_SUCCESS;
 }
@@ -222,8 +221,7 @@ FILL(net_plugin)
 	CLEAR(ev->zero);
 	if ((net->id == NCI_NET_IB_V1 || net->id == NCI_NET_SOCKET_V1) && net->data &&
 	    *(const uint8_t *)net->data == NCCL_NET_TYPE) {
-		memset(&ev->cont, 0, NCI_LINE_BYTES);
-		ev->cont = NCI_LINE_CONT;
+		fill_second_line(rec);
 		form = 2 | fill_net_request(ev, net);
 	}
 	return fill_end(rec, head, form, token);
@@ -249,8 +247,7 @@ static uint32_t fill_tag(struct nci_record *rec, const struct adapt_extra *extra
 		       offsetof(struct nci_ev_p2p_api, tag), "both have the same second line");
 	if (!fill_tag_of(extra))
 		return 1;
-	memset(&ev->cont, 0, NCI_LINE_BYTES);
-	ev->cont = NCI_LINE_CONT;
+	fill_second_line(rec);
 	ev->tag = fill_tag_of(extra);
 	return 2;
 }

@@ -40,7 +40,17 @@ INLINE int fill_end(struct nci_record *rec, uint64_t head, uint32_t form, uint64
 	return cost_end((uint8_t)head, rec->start);
 }
 
-INLINE int fill_step(struct nci_record *rec, int step, uint64_t head, uint64_t token)
+/* Zeros, but for what says that the line is a record's second one.  A loop would begin slowly. */
+INLINE void fill_second_line(struct nci_record *rec)
+{
+	uint64_t *word = ((struct nci_slot *)rec)->line[1].word;
+
+	memset(word, 0, NCI_LINE_BYTES / 2);
+	memset(word + 4, 0, NCI_LINE_BYTES / 2);
+	word[0] = NCI_LINE_CONT;
+}
+
+INLINE void fill_step(struct nci_record *rec, int step)
 {
 	struct nci_ev_proxy_step *ev = (struct nci_ev_proxy_step *)rec;
 
@@ -48,7 +58,6 @@ INLINE int fill_step(struct nci_record *rec, int step, uint64_t head, uint64_t t
 	ev->bytes = NCI_BYTES_UNKNOWN;
 	ev->span[0] = ev->span[1] = ev->span[2] = 0;
 	ev->repeats = 0;
-	return fill_end(rec, head, 1, token);
 }
 
 #endif

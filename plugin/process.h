@@ -52,7 +52,7 @@ struct process_thread {
 	struct steer_thread steer;
 };
 
-extern struct plugin_process process_self;
+extern struct plugin_process process_self __attribute__((visibility("hidden")));
 extern __thread struct process_thread process_thread;
 
 /* A communicator at init; v1 to v3 tell nothing of it: has_id is false, logger NULL. */

@@ -107,12 +107,11 @@ struct steps_ending {
  * The operation that a step names as its parent, if it is live at all.  Its books are this
  * thread's if it has the step's sums: only such a one gets any.
  */
-INLINE struct nci_ev_proxy_op *steps_parent(struct shmring_lane *lane,
-					    const struct nci_record *step)
+INLINE struct nci_ev_proxy_op *steps_parent(struct shmring_lane *lane, uint64_t token)
 {
-	struct nci_record *rec = shmring_slot(lane->pool, step->parent & (SHMRING_SLOTS - 1));
+	struct nci_record *rec = shmring_slot(lane->pool, token & (SHMRING_SLOTS - 1));
 
-	return shmring_has(rec, step->parent) ? (struct nci_ev_proxy_op *)rec : NULL;
+	return shmring_has(rec, token) ? (struct nci_ev_proxy_op *)rec : NULL;
 }
 
 /* The sums of an operation that has none yet, in a new slot; NULL: no slot is free. */
@@ -123,7 +122,7 @@ struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_
 INLINE struct nci_ev_proxy_sums *steps_sums(struct shmring_lane *lane,
 					    const struct nci_ev_proxy_op *op, uint64_t token)
 {
-	uint16_t slot = (uint16_t)(op->sums - 1);
+	uint32_t slot = op->sums - 1u;
 	struct nci_record *sums;
 
 	if (unlikely(slot >= SHMRING_SLOTS))

@@ -493,7 +493,7 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 			return false;
 		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
 	} else if (!(seen & NCI_TOKEN_FREE)) {	/* out of generations: the next ones begin */
-		atomic_store_explicit(shmring_token(rec), seen | NCI_TOKEN_FREE,
+		atomic_store_explicit(shmring_token(rec), seen ^ NCI_TOKEN_NO_EVENT,
 				      memory_order_release);
 	}
 	shmring_put(lane, rec, slot);

@@ -194,7 +194,7 @@ static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_
 	if (__builtin_expect(!(seen & NCI_TOKEN_FREE), 0))
 		return NULL;
 	lane->free = (uint32_t)rec->parent;
-	*token = (seen & ~NCI_TOKEN_NO_EVENT) + NCI_TOKEN_GEN_ONE;
+	*token = (seen & ~NCI_TOKEN_FREE) + NCI_TOKEN_GEN_ONE;
 	atomic_thread_fence(memory_order_release);				/* W4 */
 	SHMRING_TESTPOINT(taken);
 	return rec;
@@ -230,19 +230,22 @@ static inline struct nci_record *shmring_find_own(struct shmring_lane *lane, uin
 	return shmring_has(rec, token) && !(token & NCI_TOKEN_NO_EVENT) ? rec : NULL;
 }
 
-static inline void shmring_begin(struct shmring_lane *lane, uint32_t lines)
+/* The number of the line behind them, for shmring_end(). */
+static inline uint64_t shmring_begin(struct shmring_lane *lane, uint32_t lines)
 {
-	atomic_store_explicit(&lane->line->begin, lane->next + lines,
-			      memory_order_relaxed);				/* W1 */
+	uint64_t next = lane->next + lines;
+
+	atomic_store_explicit(&lane->line->begin, next, memory_order_relaxed);	/* W1 */
 	atomic_thread_fence(memory_order_release);				/* W2 */
 	SHMRING_TESTPOINT(begun);
+	return next;
 }
 
-static inline void shmring_end(struct shmring_lane *lane, uint32_t lines)
+static inline void shmring_end(struct shmring_lane *lane, uint64_t next)
 {
 	SHMRING_TESTPOINT(written);
-	lane->next += lines;
-	atomic_store_explicit(&lane->line->end, lane->next, memory_order_release); /* W3 */
+	lane->next = next;
+	atomic_store_explicit(&lane->line->end, next, memory_order_release);	/* W3 */
 }
 
 /*
@@ -252,24 +255,25 @@ static inline void shmring_end(struct shmring_lane *lane, uint32_t lines)
 static inline void shmring_publish(struct shmring_lane *lane, const struct nci_record *rec,
 				   uint64_t stop)
 {
-	const struct nci_line *src = (const struct nci_line *)rec;
 	uint32_t lines = NCI_FORM_LINES(rec->form);
-	struct nci_line *dst;
+	struct nci_record *copy;
+	uint64_t next;
 
-	if (lines == 2 && (lane->next & (SHMRING_LINES - 1)) == SHMRING_LINES - 1) {
-		shmring_begin(lane, 1);
+	if (__builtin_expect(lines == 2 && ~lane->next % SHMRING_LINES == 0, 0)) {
+		next = shmring_begin(lane, 1);
 		lane->ring[SHMRING_LINES - 1].word[0] = NCI_LINE_PAD;
-		shmring_end(lane, 1);
+		shmring_end(lane, next);
 	}
-	shmring_begin(lane, lines);
-	dst = &lane->ring[lane->next & (SHMRING_LINES - 1)];
-	dst[0] = src[0];
-	((struct nci_record *)dst)->serial = ++lane->serial;
-	((struct nci_record *)dst)->stop = stop;
+	next = shmring_begin(lane, lines);
+	copy = (struct nci_record *)&lane->ring[(next - lines) % SHMRING_LINES];
+	memcpy(copy, rec, offsetof(struct nci_record, stop));
+	copy->serial = ++lane->serial;
+	copy->stop = stop;
+	memcpy(copy->body, rec->body, sizeof(rec->body));
 	SHMRING_TESTPOINT(half);
 	if (lines == 2)
-		dst[1] = src[1];
-	shmring_end(lane, lines);
+		((struct nci_slot *)copy)->line[1] = ((const struct nci_slot *)rec)->line[1];
+	shmring_end(lane, next);
 }
 
 /*
@@ -282,9 +286,13 @@ static inline void shmring_publish(struct shmring_lane *lane, const struct nci_r
 bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop);
 
-/* A slot that is empty may be taken again.  Owner only. */
+/*
+ * A slot that is empty may be taken again.  Owner only.  Whoever copies it sees that it is
+ * empty if he sees what has its parent's place now.
+ */
 static inline void shmring_put(struct shmring_lane *lane, struct nci_record *rec, uint32_t slot)
 {
+	atomic_thread_fence(memory_order_release);				/* W7 */
 	rec->parent = lane->free;
 	lane->free = slot;
 }

@@ -52,9 +52,9 @@ static const struct {
 	bool masked;		/* only what NCCL calls where the mask is the level's */
 	uint32_t calls, instructions;
 } levels[LEVELS] = {
-	[TRACE] = { "trace", false, STREAM_CALLBACKS, 25959 },
-	[NET] = { "net", false, 370, 28761 },
-	[OPS] = { "ops", true, 10, 1333 },
+	[TRACE] = { "trace", false, STREAM_CALLBACKS, 23859 },
+	[NET] = { "net", false, 370, 25745 },
+	[OPS] = { "ops", true, 10, 1302 },
 };
 
 /*
@@ -65,38 +65,38 @@ static const struct {
 	struct kind kind;
 	uint32_t most[LEVELS];
 } budgets[] = {
-	{ { START, NCCL_GROUP_API }, { 198, 192, 192 } },
-	{ { START, NCCL_COLL_API }, { 216, 216, 216 } },
-	{ { START, NCCL_KERNEL_LAUNCH }, { 92, 24, 0 } },
-	{ { START, NCCL_GROUP }, { 91, 91, 91 } },
-	{ { START, NCCL_COLL }, { 245, 239, 239 } },
-	{ { START, NCCL_PROXY_CTRL }, { 92, 24, 0 } },
-	{ { START, NCCL_PROXY_OP }, { 135, 135, 0 } },
-	{ { START, NCCL_KERNEL_CH }, { 97, 97, 0 } },
-	{ { START, NCCL_PROXY_STEP }, { 86, 86, 0 } },
-	{ { STATE, NCCL_GROUP_API_START_STOP }, { 36, 36, 36 } },
-	{ { STATE, NCCL_GROUP_API_END_START }, { 36, 36, 36 } },
-	{ { STATE, NCCL_CTRL_APPEND }, { 80, 0, 0 } },
-	{ { STATE, NCCL_CTRL_APPEND_END }, { 82, 0, 0 } },
-	{ { STATE, NCCL_OP_IN_PROGRESS }, { 36, 36, 0 } },
-	{ { STATE, NCCL_CTRL_ACTIVE }, { 80, 0, 0 } },
-	{ { STATE, NCCL_STEP_RECV_WAIT }, { 36, 36, 0 } },
-	{ { STATE, NCCL_STEP_SEND_GPU_WAIT }, { 24, 24, 0 } },
-	{ { STATE, NCCL_STEP_RECV_FLUSH_WAIT }, { 43, 43, 0 } },
-	{ { STATE, NCCL_STEP_RECV_GPU_WAIT }, { 36, 36, 0 } },
-	{ { STATE, NCCL_STEP_SEND_PEER_WAIT }, { 39, 39, 0 } },
-	{ { STATE, NCCL_STEP_SEND_WAIT }, { 43, 43, 0 } },
-	{ { STATE, NCCL_KERNEL_CH_STOP }, { 40, 40, 0 } },
-	{ { STATE, NCCL_CTRL_IDLE }, { 80, 0, 0 } },
-	{ { STOP, NCCL_COLL_API }, { 90, 90, 90 } },
-	{ { STOP, NCCL_KERNEL_LAUNCH }, { 90, 0, 0 } },
-	{ { STOP, NCCL_COLL }, { 111, 111, 111 } },
-	{ { STOP, NCCL_GROUP }, { 90, 90, 90 } },
-	{ { STOP, NCCL_GROUP_API }, { 232, 232, 232 } },
-	{ { STOP, NCCL_PROXY_CTRL }, { 90, 0, 0 } },
-	{ { STOP, NCCL_PROXY_STEP }, { 121, 170, 0 } },
-	{ { STOP, NCCL_PROXY_OP }, { 121, 202, 0 } },
-	{ { STOP, NCCL_KERNEL_CH }, { 90, 90, 0 } },
+	{ { START, NCCL_GROUP_API }, { 192, 186, 186 } },
+	{ { START, NCCL_COLL_API }, { 217, 217, 217 } },
+	{ { START, NCCL_KERNEL_LAUNCH }, { 90, 23, 0 } },
+	{ { START, NCCL_GROUP }, { 89, 89, 89 } },
+	{ { START, NCCL_COLL }, { 242, 237, 237 } },
+	{ { START, NCCL_PROXY_CTRL }, { 90, 23, 0 } },
+	{ { START, NCCL_PROXY_OP }, { 124, 124, 0 } },
+	{ { START, NCCL_KERNEL_CH }, { 95, 95, 0 } },
+	{ { START, NCCL_PROXY_STEP }, { 75, 75, 0 } },
+	{ { STATE, NCCL_GROUP_API_START_STOP }, { 34, 34, 34 } },
+	{ { STATE, NCCL_GROUP_API_END_START }, { 34, 34, 34 } },
+	{ { STATE, NCCL_CTRL_APPEND }, { 78, 0, 0 } },
+	{ { STATE, NCCL_CTRL_APPEND_END }, { 80, 0, 0 } },
+	{ { STATE, NCCL_OP_IN_PROGRESS }, { 34, 34, 0 } },
+	{ { STATE, NCCL_CTRL_ACTIVE }, { 78, 0, 0 } },
+	{ { STATE, NCCL_STEP_RECV_WAIT }, { 34, 34, 0 } },
+	{ { STATE, NCCL_STEP_SEND_GPU_WAIT }, { 23, 23, 0 } },
+	{ { STATE, NCCL_STEP_RECV_FLUSH_WAIT }, { 42, 42, 0 } },
+	{ { STATE, NCCL_STEP_RECV_GPU_WAIT }, { 34, 34, 0 } },
+	{ { STATE, NCCL_STEP_SEND_PEER_WAIT }, { 37, 37, 0 } },
+	{ { STATE, NCCL_STEP_SEND_WAIT }, { 42, 42, 0 } },
+	{ { STATE, NCCL_KERNEL_CH_STOP }, { 39, 39, 0 } },
+	{ { STATE, NCCL_CTRL_IDLE }, { 78, 0, 0 } },
+	{ { STOP, NCCL_COLL_API }, { 86, 86, 86 } },
+	{ { STOP, NCCL_KERNEL_LAUNCH }, { 86, 0, 0 } },
+	{ { STOP, NCCL_COLL }, { 107, 107, 107 } },
+	{ { STOP, NCCL_GROUP }, { 86, 86, 86 } },
+	{ { STOP, NCCL_GROUP_API }, { 226, 226, 226 } },
+	{ { STOP, NCCL_PROXY_CTRL }, { 86, 0, 0 } },
+	{ { STOP, NCCL_PROXY_STEP }, { 107, 142, 0 } },
+	{ { STOP, NCCL_PROXY_OP }, { 119, 193, 0 } },
+	{ { STOP, NCCL_KERNEL_CH }, { 86, 86, 0 } },
 };
 
 static struct {
@@ -395,7 +395,7 @@ START_TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
 		cost_stop(request);
 	}
 	for (uint32_t i = 0; i < play.calls; i++)
-		kind_check(play.call[i].kind, 1, play.call[i].least, i ? 111 : 209);
+		kind_check(play.call[i].kind, 1, play.call[i].least, i ? 107 : 197);
 	ck_assert_uint_eq(play.calls, 2);
 	ck_assert_uint_eq(over, 0);
 }

@@ -239,6 +239,7 @@ START_TEST(sums_are_what_counting_every_tick_gives)
 {
 	for (int round = 0; round < 300; round++) {
 		struct nci_ev_proxy_sums sums = { 0 }, plain = { 0 };
+		struct nci_sums_plain step;
 		uint64_t ticks[3] = { 0 }, longest[3] = { 0 }, bytes = 0, repeats = 0;
 
 		make_steps(round % 3);
@@ -255,9 +256,9 @@ START_TEST(sums_are_what_counting_every_tick_gives)
 			bytes += s->bytes;
 			repeats += s->repeats;
 			nci_sums_leave(&sums, s, nci_sums_enter(&sums, s), s->stop);
-			ck_assert(nci_sums_are_plain(s));
-			ck_assert(nci_sums_leave_plain(&plain, s, nci_sums_enter_plain(&plain, s),
-						       s->stop));
+			ck_assert(nci_sums_is_plain(s, &step));
+			nci_sums_enter_plain(&plain, s, &step);
+			ck_assert(nci_sums_leave_plain(&plain, s, s->stop));
 		}
 		ck_assert_mem_eq(&plain, &sums, sizeof(sums));
 		for (int k = 0; k < 3; k++) {
@@ -279,6 +280,8 @@ START_TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
 {
 	const uint32_t coarse = NCI_SPAN_COARSE | 0x800;
 	static struct nci_ev_proxy_sums sums;
+	struct nci_ev_proxy_step step = { .start = 1 };
+	struct nci_sums_plain plain;
 	const struct {
 		uint32_t span[3];
 		bool plain;
@@ -291,15 +294,15 @@ START_TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
 	};
 
 	for (int i = 0; i < FX_COUNT(cases); i++) {
-		struct nci_ev_proxy_step step = { .start = 1 };
-
 		memcpy(step.span, cases[i].span, sizeof(step.span));
-		ck_assert_msg(nci_sums_are_plain(&step) == cases[i].plain, "case %d", i);
+		step.bytes = NCI_BYTES_UNKNOWN;
+		ck_assert(!nci_sums_is_plain(&step, &plain));
+		step.bytes--;
+		ck_assert_msg(nci_sums_is_plain(&step, &plain) == cases[i].plain, "case %d", i);
 	}
-	ck_assert(!nci_sums_leave_plain(&sums, &(struct nci_ev_proxy_step){ .start = 1 },
-					(struct nci_sums_times){ 5, 7 }, 6));
-	ck_assert(!nci_sums_leave_plain(&sums, &(struct nci_ev_proxy_step){ .start = 1 },
-					(struct nci_sums_times){ 5, 7 }, 7 + NCI_SPAN_COARSE));
+	memcpy(step.span, (const uint32_t[]){ 3, 4, 6 }, sizeof(step.span));
+	ck_assert(!nci_sums_leave_plain(&sums, &step, 6));
+	ck_assert(!nci_sums_leave_plain(&sums, &step, 7 + NCI_SPAN_COARSE));
 	ck_assert_uint_eq(sums.stop, 0);
 }
 END_TEST

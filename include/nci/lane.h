@@ -36,8 +36,9 @@
  *     producer, start              producer, stop                reader
  *     (token has the free bit)     copy the slot to the ring     load token       (R4)
  *     release fence     (W4)       release token | free  (W6)    copy the slot
- *     fill the slot                                              acquire fence
- *     release token     (W5)                                     load token again (R5)
+ *     fill the slot                release fence         (W7)    acquire fence
+ *     release token     (W5)       note the next empty slot      load token again (R5)
+ *                                  in the parent's place
  *
  * The copy is whole if R4 and R5 give the same token without the free bit.
  * Fields that states change (serial, stop, spans, bytes) are then each valid,

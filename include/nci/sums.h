@@ -18,11 +18,17 @@ static inline bool nci_sums_counts(const struct nci_ev_proxy_step *step)
 	       step->bytes != NCI_BYTES_UNKNOWN && !(step->form & NCI_FORM_UNSTOPPED);
 }
 
-/* Spans are told apart as they are: a coarse one is more than any other. */
-static inline void nci_sums_least(struct nci_point *point, uint32_t bytes, uint32_t span)
+/*
+ * Spans are told apart as they are: a coarse one is more than any other.  False: that point is
+ * of another size.
+ */
+static inline bool nci_sums_least(struct nci_point *point, uint32_t bytes, uint32_t span)
 {
-	if (point->bytes != bytes || span < point->span)
-		*point = (struct nci_point){ bytes, span };
+	if (point->bytes != bytes)
+		return false;
+	if (span < point->span)
+		point->span = span;
+	return true;
 }
 
 /* A transfer that found the network idle. */
@@ -30,10 +36,11 @@ static inline void nci_sums_point(struct nci_point point[2], uint32_t bytes, uin
 {
 	if (!bytes)
 		return;
-	if (bytes <= point[0].bytes || !point[0].bytes)
-		nci_sums_least(&point[0], bytes, span);
-	if (bytes >= point[1].bytes)
-		nci_sums_least(&point[1], bytes, span);
+	if (!nci_sums_least(&point[0], bytes, span) &&
+	    (bytes < point[0].bytes || !point[0].bytes))
+		point[0] = (struct nci_point){ bytes, span };
+	if (!nci_sums_least(&point[1], bytes, span) && bytes > point[1].bytes)
+		point[1] = (struct nci_point){ bytes, span };
 }
 
 static inline uint64_t nci_sums_later(uint64_t a, uint64_t b)
@@ -41,26 +48,18 @@ static inline uint64_t nci_sums_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/*
- * A step that counts, but perhaps for its size, is plain if its spans are exact and in order:
- * nearly each one is, and needs no care.
- */
-static inline bool nci_sums_are_plain(const struct nci_ev_proxy_step *step)
-{
-	uint32_t first = step->span[0], second = step->span[1], third = step->span[2];
-
-	return !(((first - 1) | second | third | (second - first) | (third - second)) &
-		 NCI_SPAN_COARSE);
-}
-
 static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint64_t ticks,
-				 bool plain)
+				 uint32_t span)
 {
-	uint32_t span = plain || ticks < NCI_SPAN_COARSE ? (uint32_t)ticks : nci_span(0, ticks);
-
 	sums->ticks[state] += ticks;
 	if (span > sums->longest[state])
 		sums->longest[state] = span;
+}
+
+/* A stay as a span; one that took no time is 0. */
+static inline uint32_t nci_sums_span(uint64_t ticks)
+{
+	return ticks ? nci_span(0, ticks) : 0;
 }
 
 /* The times when a step entered states 1 and 2. */
@@ -82,31 +81,40 @@ static inline struct nci_sums_times nci_sums_times(const struct nci_ev_proxy_ste
  * sums->stop is the latest stop so far, 0 at first: steps end in order, so that
  * unions need no more memory than that.
  */
-static inline void nci_sums_begin(struct nci_ev_proxy_sums *sums,
-				  const struct nci_ev_proxy_step *step, uint64_t first,
-				  struct nci_sums_times times, bool plain)
+static inline void nci_sums_count(struct nci_ev_proxy_sums *sums, uint32_t bytes,
+				  uint32_t repeats)
 {
-	nci_sums_stay(sums, 0, times.covered - first, plain);
-	nci_sums_stay(sums, 1, times.busy - times.covered, plain);
 	sums->steps++;
-	sums->bytes += step->bytes;
-	sums->repeats += step->repeats;
+	sums->bytes += bytes;
+	sums->repeats += repeats;
 }
 
+static inline struct nci_sums_times nci_sums_enter(struct nci_ev_proxy_sums *sums,
+						   const struct nci_ev_proxy_step *step)
+{
+	struct nci_sums_times times = nci_sums_times(step);
+	uint64_t first = times.covered - step->start - nci_span_ticks(step->span[0]);
+	uint64_t second = times.busy - times.covered;
+
+	nci_sums_stay(sums, 0, first, nci_sums_span(first));
+	nci_sums_stay(sums, 1, second, nci_sums_span(second));
+	nci_sums_count(sums, step->bytes, step->repeats);
+	return times;
+}
+
+/* `span`: its stay in state 2. */
 static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
 				const struct nci_ev_proxy_step *step,
-				struct nci_sums_times times, uint64_t stop, bool plain)
+				struct nci_sums_times times, uint64_t stop, uint32_t span)
 {
 	uint64_t done = sums->stop, passed = stop - times.busy;
 
-	nci_sums_stay(sums, 2, passed, plain);
+	nci_sums_stay(sums, 2, passed, span);
 	if (times.busy >= done) {
 		sums->busy += passed;
 		sums->covered += stop - nci_sums_later(times.covered, done);
 		if (step->form & NCI_FORM_SEND)
-			nci_sums_point(sums->point, step->bytes,
-				       plain ? (uint32_t)passed + !passed :
-				       nci_span(times.busy, stop));
+			nci_sums_point(sums->point, step->bytes, span + !span);
 	} else if (stop > done) {
 		sums->busy += stop - done;
 		sums->covered += stop - done;
@@ -116,41 +124,51 @@ static inline void nci_sums_end(struct nci_ev_proxy_sums *sums,
 	sums->stop = stop;
 }
 
-static inline struct nci_sums_times nci_sums_enter(struct nci_ev_proxy_sums *sums,
-						   const struct nci_ev_proxy_step *step)
-{
-	struct nci_sums_times times = nci_sums_times(step);
-
-	nci_sums_begin(sums, step, step->start + nci_span_ticks(step->span[0]), times, false);
-	return times;
-}
-
 static inline void nci_sums_leave(struct nci_ev_proxy_sums *sums,
 				  const struct nci_ev_proxy_step *step,
 				  struct nci_sums_times times, uint64_t stop)
 {
-	nci_sums_end(sums, step, times, nci_sums_later(stop, times.busy), false);
+	stop = nci_sums_later(stop, times.busy);
+	nci_sums_end(sums, step, times, stop, nci_sums_span(stop - times.busy));
 }
 
-/* The same of a plain step. */
-static inline struct nci_sums_times nci_sums_enter_plain(struct nci_ev_proxy_sums *sums,
-							 const struct nci_ev_proxy_step *step)
-{
-	uint64_t start = step->start;
-	struct nci_sums_times times = { start + step->span[1], start + step->span[2] };
+/* A plain step: it counts, but perhaps for its form, and its spans are exact and in order. */
+struct nci_sums_plain {
+	uint32_t stay[2];	/* ticks in states 0 and 1 */
+	uint32_t bytes;
+};
 
-	nci_sums_begin(sums, step, start + step->span[0], times, true);
-	return times;
+/* Nearly each step is plain, and needs no care. */
+static inline bool nci_sums_is_plain(const struct nci_ev_proxy_step *step,
+				     struct nci_sums_plain *plain)
+{
+	uint32_t first = step->span[0], second = step->span[1], third = step->span[2];
+
+	*plain = (struct nci_sums_plain){ { second - first, third - second }, step->bytes };
+	return plain->bytes != NCI_BYTES_UNKNOWN &&
+	       !(((first - 1) | second | third | plain->stay[0] | plain->stay[1]) &
+		 NCI_SPAN_COARSE);
+}
+
+static inline void nci_sums_enter_plain(struct nci_ev_proxy_sums *sums,
+					const struct nci_ev_proxy_step *step,
+					const struct nci_sums_plain *plain)
+{
+	for (int i = 0; i < 2; i++)
+		nci_sums_stay(sums, i, plain->stay[i], plain->stay[i]);
+	nci_sums_count(sums, plain->bytes, step->repeats);
 }
 
 /* False, and nothing is added: it did not stop within a span that is exact. */
 static inline bool nci_sums_leave_plain(struct nci_ev_proxy_sums *sums,
-					const struct nci_ev_proxy_step *step,
-					struct nci_sums_times times, uint64_t stop)
+					const struct nci_ev_proxy_step *step, uint64_t stop)
 {
-	if (stop - times.busy >= NCI_SPAN_COARSE)
+	struct nci_sums_times times = { step->start + step->span[1], step->start + step->span[2] };
+	uint64_t passed = stop - times.busy;
+
+	if (passed >= NCI_SPAN_COARSE)
 		return false;
-	nci_sums_end(sums, step, times, stop, true);
+	nci_sums_end(sums, step, times, stop, (uint32_t)passed);
 	return true;
 }
 
