@@ -297,9 +297,14 @@ static bool lane_belongs(const struct shmring *ring, uint32_t i, pid_t tid)
 	       atomic_load_explicit(&line->tid, memory_order_relaxed) == (uint32_t)tid;
 }
 
+/*
+ * Others may adopt it and die meanwhile, and a new thread have the first one's number and the
+ * lane: the owners that were counted tell.
+ */
 static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 {
 	struct nci_lane *line = &ring->directory[i];
+	uint32_t owners = atomic_load_explicit(&line->owners, memory_order_acquire);
 	uint32_t owner = atomic_load_explicit(&line->tid, memory_order_acquire);
 
 	if (atomic_load_explicit(&line->state, memory_order_acquire) != NCI_LANE_READY)
@@ -308,10 +313,15 @@ static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 		return false;
 	if (!lane_is_whole(line))
 		return false;
+	SHMRING_TESTPOINT(adopting);
 	if (!atomic_compare_exchange_strong_explicit(&line->tid, &owner, (uint32_t)tid,
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return false;
+	if (atomic_load_explicit(&line->owners, memory_order_relaxed) != owners) {
+		atomic_store_explicit(&line->tid, owner, memory_order_release);
+		return false;
+	}
 	atomic_fetch_add_explicit(&line->owners, 1, memory_order_relaxed);
 	return true;
 }

@@ -13,6 +13,7 @@
  *   unfilled    the event is written, its token not yet live
  *   freeing     the event's record is published, its slot still live
  *   allocated   a lane's space is there, the lane not ready yet
+ *   adopting    a lane's thread is gone, it has no other owner yet
  */
 #ifdef SHMRING_TESTPOINTS
 void shmring_testpoint(const char *name);

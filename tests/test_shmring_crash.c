@@ -14,11 +14,14 @@
 
 static struct fx_lane fx;
 static const char *deadly;	/* the testpoint to die at */
+static bool adopts_first;	/* a thread of the dead one's number, which lives now */
 
 void shmring_testpoint(const char *name)
 {
 	if (deadly && strcmp(name, deadly) == 0)
 		kill(getpid(), SIGKILL);
+	if (adopts_first && strcmp(name, "adopting") == 0)
+		fx.lane->line->owners += 2;
 }
 
 static void setup(void)
@@ -174,6 +177,20 @@ START_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other)
 }
 END_TEST
 
+START_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
+{
+	struct nci_lane *line = fx.lane->line;
+
+	line->tid = UINT32_MAX / 2;
+	adopts_first = true;
+	ck_assert_ptr_ne(shmring_lane_new(&fx.ring, getpid()), fx.lane);
+	adopts_first = false;
+	ck_assert_uint_eq(line->tid, UINT32_MAX / 2);
+	ck_assert_uint_eq(line->owners, 3);
+	ck_assert_ptr_eq(shmring_lane_new(&fx.ring, getpid() + 1), fx.lane);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -182,6 +199,7 @@ int main(void)
 		FX_LOOP(record_of_one_line_tears_one_line, 0, POINTS),
 		FX_LOOP(writer_killed_at_the_pad_loses_nothing_complete, 0, 2),
 		FX_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other),
+		FX_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));
