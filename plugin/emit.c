@@ -5,7 +5,8 @@
  *
  * Reading the counter is nearly all that a callback costs.  What comes before it
  * and hangs on memory hides behind it, what comes after does not: hence the order
- * of the first lines.
+ * of the first lines.  A slot is taken after it: where that lies in no cache, the
+ * counter would wait for it.
  */
 #include "plugin/emit.h"
 
@@ -206,40 +207,6 @@ static __attribute__((noinline)) int event_start_steered(uint64_t context, void 
 	return event_start_at(context, handle, d, extra, lane, ticks, true);
 }
 
-/* A step has the communicator of its operation, whose books the same thread keeps. */
-int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
-{
-	const uint32_t own_op = NCI_FORM_FOREIGN << 8 | 0xff;
-	uint64_t parent = adapt_number(d->parentObj), ticks, token;
-	struct nci_ev_proxy_op *op;
-	struct shmring_lane *lane;
-	struct nci_record *rec;
-	uint16_t *place;
-	uint32_t head;
-
-	if (unlikely(!process_is_usual()))
-		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	lane = process_thread.lane;
-	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, parent);
-	if (unlikely(!op))
-		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	head = steps_op_head(op);
-	place = steps_place(op, d->proxyStep.step);
-	if (unlikely((head & own_op) != NCI_EV_PROXY_OP || *place))
-		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	rec = shmring_take(lane, &token);
-	if (unlikely(!rec))
-		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	*place = (uint16_t)(nci_token_slot(token) + 1);
-	rec->parent = parent;
-	fill_step(rec, d->proxyStep.step);
-	ticks = clock_ticks(PROCESS_COUNTER);
-	slot_begin(rec, ticks);
-	*handle = (void *)token;
-	fill_open(rec, steps_head(head), 1, token);
-	return cost_end(NCI_EV_PROXY_STEP, ticks);
-}
-
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra)
 {
@@ -323,6 +290,42 @@ RARE int step_start_rare(struct shmring_lane *lane, void **handle, const struct 
 		}
 	}
 	return slot_start(lane, handle, d, &adapt_no_extra, head, place, ticks);
+}
+
+/* A step has the communicator of its operation, whose books the same thread keeps. */
+int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
+{
+	const uint32_t own_op = NCI_FORM_FOREIGN << 8 | 0xff;
+	uint64_t ticks, token;
+	struct nci_ev_proxy_op *op;
+	struct shmring_lane *lane;
+	struct nci_record *rec;
+	uint16_t *place;
+	uint32_t head;
+
+	if (unlikely(!process_is_usual()))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	lane = process_thread.lane;
+	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, adapt_number(d->parentObj));
+	if (unlikely(!op))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	head = steps_op_head(op);
+	place = steps_place(op, d->proxyStep.step);
+	if (unlikely((head & own_op) != NCI_EV_PROXY_OP || *place))
+		return event_start_rare(context, handle, d, &adapt_no_extra, false);
+	ticks = clock_ticks(PROCESS_COUNTER);
+	rec = shmring_take(lane, &token);
+	if (unlikely(!rec)) {
+		*handle = NULL;
+		return step_start_rare(lane, handle, d, steps_head(head), ticks);
+	}
+	*place = (uint16_t)(nci_token_slot(token) + 1);
+	rec->parent = adapt_number(d->parentObj);
+	slot_begin(rec, ticks);
+	*handle = (void *)token;
+	fill_step(rec, d->proxyStep.step);
+	fill_open(rec, steps_head(head), 1, token);
+	return cost_end(NCI_EV_PROXY_STEP, ticks);
 }
 
 RARE int event_start_any(uint64_t context, void **handle, const struct nccl_descr_v6 *d,

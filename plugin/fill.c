@@ -124,14 +124,9 @@ FILL(proxy_step)
 	return fill_end(rec, head, 1, token);
 }
 
-/* No descriptor tells of it: steps.c opens it for an operation's first step. */
 FILL(proxy_sums)
 {
-	struct nci_ev_proxy_sums *ev = (struct nci_ev_proxy_sums *)rec;
-
-	CLEAR(ev->ticks);
-	fill_second_line(rec);
-	fill_open(rec, head, 2, token);
+	fill_sums(rec, head, token);
 	return NCCL_SUCCESS;
 }
 

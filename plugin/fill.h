@@ -50,6 +50,16 @@ INLINE void fill_second_line(struct nci_record *rec)
 	word[0] = NCI_LINE_CONT;
 }
 
+/* No descriptor tells of it: steps.c opens it for an operation's first step. */
+INLINE void fill_sums(struct nci_record *rec, uint64_t head, uint64_t token)
+{
+	struct nci_ev_proxy_sums *ev = (struct nci_ev_proxy_sums *)rec;
+
+	memset(ev->ticks, 0, sizeof(ev->ticks));
+	fill_second_line(rec);
+	fill_open(rec, head, 2, token);
+}
+
 INLINE void fill_step(struct nci_record *rec, int step)
 {
 	struct nci_ev_proxy_step *ev = (struct nci_ev_proxy_step *)rec;

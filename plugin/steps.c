@@ -20,7 +20,7 @@ struct nci_ev_proxy_sums *steps_open_sums(struct shmring_lane *lane, struct nci_
 	rec->start = first->start;
 	rec->stop = 0;
 	op->sums = (uint16_t)(nci_token_slot(token) + 1);
-	fill_events[NCI_EV_PROXY_SUMS](rec, NULL, NULL, head, token);
+	fill_sums(rec, head, token);
 	if (!op->state_span[0])
 		op->state_span[0] = nci_span(op->start, nci_sums_times(first).covered);
 	return (struct nci_ev_proxy_sums *)rec;

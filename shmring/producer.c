@@ -92,7 +92,8 @@ static bool slots_keep_room(struct shmring *ring)
 	*(struct nci_slot *)first = no_slot;
 	atomic_thread_fence(memory_order_release);	/* NULL, stopped meanwhile, is no event */
 	ring->slots = first;
-	ring->slot_mask = SHMRING_LANE_SLOTS * NCI_MAX_LANES - 1;
+	ring->slot_mask = (SHMRING_LANE_SLOTS * NCI_MAX_LANES - 1) &
+			  ~(SHMRING_LANE_SLOTS - SHMRING_SLOTS);
 	return true;
 }
 

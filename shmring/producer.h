@@ -29,10 +29,6 @@
 
 #define SHMRING_LANE_SLOTS	(1u << NCI_TOKEN_SLOT_BITS)	/* kept for a lane's pool */
 
-/* Bits that no live event's token has: there are not so many slots and lanes. */
-#define SHMRING_NO_TOKEN	(NCI_TOKEN_NO_EVENT | (0xfff & ~(SHMRING_SLOTS - 1)) | \
-				 (uint64_t)(0xff & ~(NCI_MAX_LANES - 1)) << NCI_TOKEN_SLOT_BITS)
-
 /*
  * One lane as its owning thread sees it; lives in the process's own memory, on a
  * cache line that no other lane's thread writes.
@@ -78,7 +74,7 @@ struct shmring {
 	_Atomic uint64_t refused_ns;	/* CLOCK_MONOTONIC when a lane found no space; 0: none */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
 	struct nci_slot *slots;		/* the slots, by nci_token_lane() and nci_token_slot() */
-	uint32_t slot_mask;		/* bits of a token that count there */
+	uint32_t slot_mask;		/* bits of a token that count there: those of slots there are */
 	struct shmring_lane lane[NCI_MAX_LANES];
 };
 
@@ -212,14 +208,22 @@ static inline bool shmring_has(struct nci_record *rec, uint64_t token)
 						     memory_order_acquire) == token, 1);
 }
 
+/* The same for any number: it may be what an empty slot has. */
+static inline bool shmring_has_event(struct nci_record *rec, uint64_t number)
+{
+	uint64_t seen = atomic_load_explicit(shmring_token(rec), memory_order_acquire);
+
+	if (__builtin_expect(seen != number, 0))
+		return false;
+	return __builtin_expect(!(seen & NCI_TOKEN_NO_EVENT), 1);
+}
+
 /* The live event of a token, or NULL.  Any thread, any number. */
 static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t token)
 {
 	struct nci_record *rec = shmring_slot(ring->slots, (uint32_t)token & ring->slot_mask);
 
-	if (__builtin_expect(!!(token & SHMRING_NO_TOKEN), 0))
-		return NULL;
-	return shmring_has(rec, token) ? rec : NULL;
+	return shmring_has_event(rec, token) ? rec : NULL;
 }
 
 /* The same, but only of the calling thread's own lane: no slot of it has another's token. */
@@ -227,7 +231,7 @@ static inline struct nci_record *shmring_find_own(struct shmring_lane *lane, uin
 {
 	struct nci_record *rec = shmring_slot(lane->pool, token & (SHMRING_SLOTS - 1));
 
-	return shmring_has(rec, token) && !(token & NCI_TOKEN_NO_EVENT) ? rec : NULL;
+	return shmring_has_event(rec, token) ? rec : NULL;
 }
 
 /* The number of the line behind them, for shmring_end(). */
