@@ -4,7 +4,6 @@
  * before its kernels the launches are: what is shown minus the truth, and how wide the
  * brackets are, after a second of kernels every ms.  docs/lab/measurements.md shows it.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "bench/figure.h"

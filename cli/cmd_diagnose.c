@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp diagnose: what is wrong, what says so, what to do next. */
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "cli/base/member.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp exemplars: operations that were slower than ever; with an id, that file. */
-#include <string.h>
 
 #include "cli/base/member.h"
 #include "cli/common/listing.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp level: what is recorded of whom, and since when; with a level, change it. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp tail: one line per operation as it ends, and per process that comes or goes. */
-#include <errno.h>
 #include <string.h>
 
 #include "cli/base/intake.h"

@@ -5,7 +5,6 @@
  * acts on them, and those that other nodes are to look at in detail.  Worth having, not worth
  * failing for.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -67,7 +67,6 @@ static void attach_say(const char *format, ...)
 
 /* ---- processes ----------------------------------------------------------------------- */
 
-
 static void process_say_why(int32_t pid, int error)
 {
 	if (error == -EACCES || error == -EPERM)

@@ -13,8 +13,6 @@
 #include "cli/offline/hosts.h"
 #include "cli/offline/joint.h"
 
-struct nodes;
-
 /*
  * `socket`: as for client_set_host().  `window`: the time that figures are of, as /v1/ranks takes
  * it; NULL: ten seconds.  `tells`: on stderr who does not answer, as findings do anyway.  All are

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/base/intake.h"
 #include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/common/cli.h"

@@ -11,7 +11,6 @@
 
 struct event;
 struct process;
-struct segment_source;
 
 /* NULL: it cannot be read, which is told on stderr; *code is the exit code for that. */
 struct segment_source *segment_source_open(const char *path, enum cli_exit *code);

@@ -44,8 +44,6 @@ struct shots_series {
 	LIST(struct shots_span) spans;	/* ordered by rank once shots_settle() was called */
 };
 
-struct shots_node;
-
 /* A rank of a communicator, and the node whose file tells of it. */
 struct shots_rank {
 	const struct local_rank_read *row;

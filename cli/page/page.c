@@ -6,7 +6,6 @@
 #include "cli/page/page.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/base/member.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network between ranks: a matrix for each communicator, from its sends. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/base/member.h"
 #include "cli/base/must.h"

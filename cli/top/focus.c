@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/base/member.h"
-#include "cli/table/report.h"
 
 /* The request ends by itself soon after the user has turned away, or has gone. */
 #define FOR_S	 30

@@ -11,7 +11,6 @@
 
 #include "cli/top/ask.h"
 #include "cli/top/marks.h"
-#include "cli/top/rows.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -31,7 +31,6 @@ static int layout_clamp(int value, int least, int most)
 
 /* ---- tables ------------------------------------------------------------------- */
 
-
 /* One line of the table behind its signs. */
 static struct line *put_behind(struct frame *frame, const struct line *cells,
 			       const struct place *place, enum line_attr attr, const char *sign)

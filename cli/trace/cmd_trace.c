@@ -17,9 +17,7 @@
 #include "cli/offline/segment.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_kernels.h"
-#include "cli/trace/trace_line.h"
 #include "cli/trace/trace_otf2.h"
-#include "util/cleanup.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/base/member.h"
-#include "cli/trace/trace_line.h"
 
 void trace_init(struct trace *t, struct trace_out *out, bool live)
 {

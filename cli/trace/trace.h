@@ -21,7 +21,6 @@
 #include "cli/trace/trace_who.h"
 
 struct trace_joints;
-struct trace_kernels;
 struct trace_records;
 
 struct trace {

@@ -10,7 +10,6 @@
 
 #include "cli/base/must.h"
 #include "cli/trace/trace_kernels.h"
-#include "cli/trace/trace_line.h"
 #include "util/cleanup.h"
 #include "util/zst.h"
 

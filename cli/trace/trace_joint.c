@@ -8,12 +8,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/trace/trace.h"
-#include "cli/trace/trace_line.h"
 #include "util/list.h"
 
 #define JOINTS	 512	/* operations of which not all ranks have come; the oldest goes */

@@ -9,7 +9,6 @@
 
 #include "cli/base/member.h"
 #include "cli/trace/trace.h"
-#include "cli/trace/trace_line.h"
 #include "util/text.h"
 
 #define POSTING_LANE UINT64_C(0xffff)	/* no lane has that number */

@@ -3,7 +3,6 @@
 #include "cli/trace/trace_steps.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/base/must.h"

@@ -29,8 +29,6 @@ struct trace_counts {
 	uint64_t overlapping;	/* slices that no thread had room for */
 };
 
-struct trace_otf2;
-
 struct trace_writer {
 	struct trace_out *out;	/* NULL: the events go to `otf2` */
 	struct trace_otf2 *otf2;

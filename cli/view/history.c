@@ -2,9 +2,6 @@
 /* The plot of the node's last samples, in blocks of eight heights or in ASCII. */
 #include "cli/view/history.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "util/text.h"
 
 #define LABEL 16	/* columns before a plot */

@@ -11,7 +11,6 @@
 #include "cli/common/label.h"
 #include "cli/view/columns.h"
 #include "cli/view/findings.h"
-#include "util/text.h"
 
 #define RATE_NS UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
 

@@ -65,8 +65,6 @@ enum finding_grade {
 #define FINDING_GATHERED	6	/* lines of what was gathered about it ... */
 #define FINDING_LINE		256	/* bytes of a line, the end included */
 
-struct detector;
-
 /* One of a finding's ranks, as the job and the machine call it. */
 struct finding_whom {
 	int32_t rank;

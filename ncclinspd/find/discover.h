@@ -11,9 +11,7 @@
 #include "reader/base/model.h"
 #include "reader/read/drain.h"
 
-struct accounts;
 struct discover;
-struct names;
 
 struct discover_config {
 	const char *dir;	/* directory of the segments */

@@ -21,15 +21,7 @@
 #include "ncclinspd/base/finding.h"
 #include "ncclinspd/keep/writer.h"
 
-struct accounts;
 struct diagnose;
-struct links;
-struct queues;
-struct probelink;
-struct reconstruct;
-struct nics;
-struct sensors;
-struct straggler;
 
 /* A finding began, changed its kind, verdict, severity or grade, or ended (until_ns). */
 typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t now_ns);

@@ -17,7 +17,6 @@
 #include "ncclinspd/findings/resources.h"
 #include "reader/base/job.h"
 #include "tables/keyed.h"
-#include "rows/rows.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */

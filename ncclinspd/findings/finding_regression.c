@@ -11,7 +11,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "judge/cusum.h"
 #include "judge/regression.h"

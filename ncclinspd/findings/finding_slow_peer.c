@@ -22,7 +22,6 @@
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
-#include "rows/rows.h"
 #include "tables/keyed.h"
 
 #define SECOND_NS	UINT64_C(1000000000)

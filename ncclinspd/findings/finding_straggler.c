@@ -10,8 +10,6 @@
 #include "ncclinspd/findings/resources.h"
 #include "judge/late.h"
 #include "reader/base/accounts.h"
-#include "reader/base/job.h"
-#include "rows/rows.h"
 #include "util/words.h"
 
 #define SECOND_NS	UINT64_C(1000000000)

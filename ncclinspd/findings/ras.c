@@ -5,9 +5,7 @@
  */
 #include "ncclinspd/findings/ras.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,7 +20,6 @@
 #include "shmring/clock.h"
 #include "util/log.h"
 #include "util/text.h"
-#include "util/unknown.h"
 
 #define CASES		16	/* operations whose outcomes are kept */
 #define TRIES		4	/* several processes share a port, also of two jobs */

@@ -17,8 +17,6 @@
 
 #define RESOURCES_LOOKS	4	/* looks at once in one look of a detector */
 
-struct resources_watch;
-
 /* The places of these filesystems. */
 struct resources_roots {
 	const char *proc, *cgroup, *sys;

@@ -17,7 +17,6 @@
 
 struct blackbox;
 struct json;
-struct writer;
 struct writer_output;
 
 /* Write everything into `j`.  0 or a negative errno. */

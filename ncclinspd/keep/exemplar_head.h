@@ -12,8 +12,6 @@
 #include "ncclinspd/keep/archive.h"
 #include "reader/base/model.h"
 
-struct json;
-
 #define EXEMPLAR_HEAD_BYTES	4096	/* no head is longer */
 
 struct exemplar_head {

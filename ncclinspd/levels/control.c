@@ -17,7 +17,6 @@
 #include "ncclinspd/base/dirs.h"
 #include "ncclinspd/levels/kept.h"
 #include "reader/base/boot.h"
-#include "util/cleanup.h"
 #include "util/log.h"
 
 #define MODE		0644	/* every job must be able to read it */

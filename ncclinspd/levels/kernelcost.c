@@ -6,7 +6,6 @@
 #include "ncclinspd/levels/kernelcost.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tables/stat.h"

@@ -23,7 +23,6 @@
 #define MARKS_JOBS_OF_USER	16	/* users who may not mark everybody's: each; all: half */
 #define MARKS_PROCESSES		512	/* processes that are kept */
 
-struct accounts;
 struct marks;
 struct names;
 

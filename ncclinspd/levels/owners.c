@@ -3,7 +3,6 @@
 #include "ncclinspd/levels/owners.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "ncclinspd/levels/wishes.h"
 #include "util/list.h"

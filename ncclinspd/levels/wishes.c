@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nci/control.h"
 #include "ncclinspd/base/jobs.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"

@@ -14,7 +14,6 @@
 
 #include "ncclinspd/metrics/exposition.h"
 #include "reader/base/job.h"
-#include "reader/base/process.h"
 #include "tables/keyed.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"

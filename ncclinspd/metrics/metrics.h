@@ -27,16 +27,9 @@
 #define METRICS_SERIES_LEAST	200
 #define METRICS_SERIES_MOST	100000
 
-struct accounts;
-struct diagnose;
 struct exposition;
-struct links;
 struct links_row;
 struct metrics;
-struct otlp;
-struct reconstruct;
-struct steer;
-struct straggler;
 
 struct metrics_config {
 	const char *host;	/* copied */

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/findings/diagnose.h"
 #include "reader/base/job.h"
 #include "reader/base/process.h"
 #include "reader/time/timeline.h"

@@ -10,7 +10,6 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "util/cleanup.h"
 

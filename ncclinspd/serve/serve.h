@@ -18,31 +18,11 @@
 
 #include "reader/base/model.h"
 
-struct accounts;
-struct aggregate;
-struct config;
-struct config_reading;
 struct containers_stats;
-struct diagnose;
 struct exemplar;
-struct exemplars;
-struct probelink;
 struct finding;
 struct json;
-struct links;
-struct queues;
-struct marks;
-struct metrics;
-struct names;
-struct oplog;
-struct memory;
-struct reconstruct;
-struct nics;
-struct sensors;
 struct serve;
-struct steer;
-struct straggler;
-struct transferlog;
 
 struct serve_config {
 	int listen_fd;		/* bound, listening, non-blocking; the server's from then on */

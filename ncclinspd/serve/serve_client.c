@@ -24,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ncclinspd/serve/serve_routes.h"
 #include "reader/base/accounts.h"
 
 #define GROUP		"ncclinsp"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"

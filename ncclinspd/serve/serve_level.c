@@ -2,7 +2,6 @@
 /* /v1/level: what is wanted of which process, and what is in force. */
 #include <stddef.h>
 
-#include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/serve/serve_parts.h"

@@ -2,8 +2,6 @@
 /* PUT /v1/level: somebody wants more of a process, or less. */
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ncclinspd/config/config.h"

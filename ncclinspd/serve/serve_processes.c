@@ -2,12 +2,10 @@
 /* GET /v1/processes: who writes, or wrote, a segment. */
 #include <pwd.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/serve/serve_parts.h"
 #include "reader/base/job.h"
-#include "util/cleanup.h"
 
 #define FOREIGN_ROWS	64	/* the rest is told when these are gone */
 

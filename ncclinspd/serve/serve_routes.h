@@ -12,8 +12,6 @@
 #include "ncclinspd/serve/serve_query.h"
 #include "ncclinspd/serve/server.h"
 
-struct answer;
-
 struct request {
 	struct serve *serve;
 	struct viewer viewer;

@@ -10,7 +10,6 @@
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/findings/probelink.h"
 #include "ncclinspd/keep/exemplars.h"
-#include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"

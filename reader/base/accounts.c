@@ -3,7 +3,6 @@
 #include "reader/base/accounts.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,6 @@
  */
 #include "reader/base/memory.h"
 
-#include <stddef.h>
-
 static uint64_t *memory_of_user(struct memory *memory, uid_t account)
 {
 	return &memory->of_user[account % ACCOUNTS_TALLY];

@@ -248,8 +248,6 @@ struct event {
 #define EVENT_LINES(ev)	NCI_FORM_LINES((ev)->rec->form)
 #define EVENT(ev, name) ((const struct nci_ev_##name *)(const void *)(ev)->rec)
 
-struct op;
-
 /*
  * The network transfers of one ProxyOp: of one operation, channel, peer and direction.
  * With PXN another process carries them out than the one whose communicator it is.

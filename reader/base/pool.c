@@ -114,7 +114,6 @@ size_t pool_trim(struct pool *pool)
 	return bytes;
 }
 
-
 /* Makes so many places, all empty. */
 static int index_make_places(struct index *index, uint32_t places)
 {

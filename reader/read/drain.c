@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "reader/base/pool.h"
 #include "reader/read/decode.h"

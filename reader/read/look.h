@@ -10,7 +10,6 @@
 #include "reader/base/model.h"
 #include "reader/read/segment.h"
 
-
 /* A segment that is being drained. */
 struct attached {
 	struct segment *seg;
