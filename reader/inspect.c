@@ -203,10 +203,7 @@ static void inspect_event(void *arg, struct process *p, const struct event *even
 
 /* ---- open and close -------------------------------------------------------------- */
 
-static void reader_freep(struct ncclinsp **reader)
-{
-	ncclinsp_close(*reader);
-}
+CLEANUP_DEFINE(ncclinsp_close, struct ncclinsp)
 
 static int reader_new_stages(struct ncclinsp *n)
 {
@@ -237,7 +234,7 @@ static int error_of(int outcome)
 
 static int reader_open(struct ncclinsp **out, int fd, const char *name)
 {
-	CLEANUP(reader_freep) struct ncclinsp *n = calloc(1, sizeof(*n));
+	CLEANUP(ncclinsp_closep) struct ncclinsp *n = calloc(1, sizeof(*n));
 	int r;
 
 	if (!n)
@@ -255,8 +252,7 @@ static int reader_open(struct ncclinsp **out, int fd, const char *name)
 	r = reader_new_stages(n);
 	if (r < 0)
 		return r;
-	*out = n;
-	n = NULL;
+	*out = DISOWN(n);
 	return 0;
 }
 

@@ -12,6 +12,13 @@
 
 #define CLEANUP(destructor) __attribute__((cleanup(destructor)))
 
+/* Makes x_freep() of x_free(), which takes NULL. */
+#define CLEANUP_DEFINE(destructor, type) \
+static inline void destructor##p(type **pointer) { destructor(*pointer); }
+
+/* The pointer, which the local gives up. */
+#define DISOWN(local) ({ __typeof__(local) disowned = (local); (local) = NULL; disowned; })
+
 /* Destructor of any pointer to malloc'ed storage. */
 static inline void cleanup_freep(void *pointer)
 {

@@ -14,14 +14,11 @@
 
 #define LEVEL 3		/* the library's usual one: a few milliseconds per MB */
 
-static void context_freep(ZSTD_CCtx **c)
-{
-	ZSTD_freeCCtx(*c);
-}
+CLEANUP_DEFINE(ZSTD_freeCCtx, ZSTD_CCtx)
 
 int zst_compress(const char *text, size_t bytes, char **out, size_t *out_bytes)
 {
-	CLEANUP(context_freep) ZSTD_CCtx *context = ZSTD_createCCtx();
+	CLEANUP(ZSTD_freeCCtxp) ZSTD_CCtx *context = ZSTD_createCCtx();
 	CLEANUP(cleanup_freep) char *to = malloc(ZSTD_compressBound(bytes));
 	size_t n;
 
@@ -32,9 +29,8 @@ int zst_compress(const char *text, size_t bytes, char **out, size_t *out_bytes)
 	n = ZSTD_compress2(context, to, ZSTD_compressBound(bytes), text, bytes);
 	if (ZSTD_isError(n))
 		return -EIO;
-	*out = to;
+	*out = DISOWN(to);
 	*out_bytes = n;
-	to = NULL;
 	return 0;
 }
 
@@ -45,10 +41,7 @@ bool zst_is(const char *bytes, size_t n)
 	return n >= sizeof(magic) && !memcmp(bytes, magic, sizeof(magic));
 }
 
-static void stream_freep(ZSTD_DStream **d)
-{
-	ZSTD_freeDStream(*d);
-}
+CLEANUP_DEFINE(ZSTD_freeDStream, ZSTD_DStream)
 
 /* Twice the room, or what is allowed; -EFBIG: that is had already. */
 static int output_grow(ZSTD_outBuffer *out, size_t max)
@@ -86,7 +79,7 @@ static int stream_expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer
 
 int zst_expand(const char *bytes, size_t n, size_t max, char **out, size_t *out_bytes)
 {
-	CLEANUP(stream_freep) ZSTD_DStream *stream = ZSTD_createDStream();
+	CLEANUP(ZSTD_freeDStreamp) ZSTD_DStream *stream = ZSTD_createDStream();
 	unsigned long long told = ZSTD_getFrameContentSize(bytes, n);	/* two huge ones: errors */
 	size_t room = told < max ? (size_t)told + 1 : n < max / 8 ? 8 * n + 1 : max + 1;
 	ZSTD_outBuffer to = { malloc(room), room, 0 };

@@ -59,8 +59,7 @@ int loop_new(struct loop **out)
 	loop->signal_fd = -1;
 	sigemptyset(&loop->signals);
 	loop->now_ns = loop_clock_ns();
-	*out = loop;
-	loop = NULL;
+	*out = DISOWN(loop);
 	return 0;
 }
 

@@ -52,8 +52,7 @@ int config_file_read(const char *path, char **text)
 		return r;
 	if (strlen(all) != bytes)
 		return -EBADMSG;
-	*text = all;
-	all = NULL;
+	*text = DISOWN(all);
 	return 0;
 }
 

@@ -363,10 +363,7 @@ void containers_read_stats(const struct containers *c, struct containers_stats *
 	*stats = c->stats;
 }
 
-static void containers_freep(struct containers **c)
-{
-	containers_free(*c);
-}
+CLEANUP_DEFINE(containers_free, struct containers)
 
 int containers_new(struct containers **out, const struct containers_config *config,
 		   struct shmwatch *watch, const struct shmdir *own, containers_gone *gone,
@@ -393,8 +390,7 @@ int containers_new(struct containers **out, const struct containers_config *conf
 		c->shm.st_ino = 0;
 	for (int i = 0; i < SPACES; i++)
 		c->space[i].place = NONE;
-	*out = c;
-	c = NULL;
+	*out = DISOWN(c);
 	return 0;
 }
 

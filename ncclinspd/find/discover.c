@@ -659,10 +659,7 @@ static void discover_look_for_containers(struct discover *d)
 		log_say(LOG_WARN, "containers are not watched error=\"%s\"", strerror(-r));
 }
 
-static void discover_freep(struct discover **d)
-{
-	discover_free(*d);
-}
+CLEANUP_DEFINE(discover_free, struct discover)
 
 int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		 struct names *names, const struct discover_config *config,
@@ -690,8 +687,7 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 	if (config->containers)
 		discover_look_for_containers(d);
 	discover_on_life_timer(d, now_ns);
-	*out = d;
-	d = NULL;
+	*out = DISOWN(d);
 	return 0;
 }
 

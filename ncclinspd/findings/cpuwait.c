@@ -327,10 +327,7 @@ double cpuwait_taker_share(const struct cpuwait_sums *sums)
 
 /* ---- life ------------------------------------------------------------------------ */
 
-static void cpuwait_freep(struct cpuwait **c)
-{
-	cpuwait_free(*c);
-}
+CLEANUP_DEFINE(cpuwait_free, struct cpuwait)
 
 int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t start_time)
 {
@@ -348,8 +345,7 @@ int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t star
 	if (!start_time || life_start_time(proc, pid) != start_time)
 		return -ESRCH;
 	c->same = life_ns_pid(c->task, pid, &depth) == pid && depth == 1;
-	*out = c;
-	c = NULL;
+	*out = DISOWN(c);
 	return 0;
 }
 

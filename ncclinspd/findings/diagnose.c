@@ -471,10 +471,7 @@ void diagnose_set_times(struct diagnose *dg, const struct diagnose_times *times)
 
 /* ---- life ----------------------------------------------------------------- */
 
-static void diagnose_freep(struct diagnose **dgp)
-{
-	diagnose_free(*dgp);
-}
+CLEANUP_DEFINE(diagnose_free, struct diagnose)
 
 static int start_detectors(struct diagnose *dg)
 {
@@ -515,8 +512,7 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 	r = start_detectors(dg);
 	if (r < 0)
 		return r;
-	*dgp = dg;
-	dg = NULL;
+	*dgp = DISOWN(dg);
 	return 0;
 }
 

@@ -187,10 +187,7 @@ void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out
 
 /* ---- life --------------------------------------------------------------------------- */
 
-static void archive_freep(struct archive **ap)
-{
-	archive_free(*ap);
-}
+CLEANUP_DEFINE(archive_free, struct archive)
 
 int archive_new(struct archive **ap, const char *state_dir, const char *name,
 		const char *prefix, const struct writer_limits *limits)
@@ -211,8 +208,7 @@ int archive_new(struct archive **ap, const char *state_dir, const char *name,
 	r = writer_open(&a->files, a->dir, a->prefix, &made);
 	if (r < 0)
 		return r;
-	*ap = a;
-	a = NULL;
+	*ap = DISOWN(a);
 	return 0;
 }
 

@@ -100,10 +100,7 @@ void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *o
 	out->what = "black boxes";
 }
 
-static void blackbox_freep(struct blackbox **bp)
-{
-	blackbox_free(*bp);
-}
+CLEANUP_DEFINE(blackbox_free, struct blackbox)
 
 int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *fill, void *arg)
 {
@@ -118,8 +115,7 @@ int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *
 	r = archive_new(&b->archive, state_dir, "blackbox", "blackbox", &limits);
 	if (r < 0)
 		return r;
-	*bp = b;
-	b = NULL;
+	*bp = DISOWN(b);
 	return 0;
 }
 

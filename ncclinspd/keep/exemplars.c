@@ -343,10 +343,7 @@ static void exemplars_find_files(struct exemplars *x)
 	}
 }
 
-static void exemplars_freep(struct exemplars **xp)
-{
-	exemplars_free(*xp);
-}
+CLEANUP_DEFINE(exemplars_free, struct exemplars)
 
 int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_fn *fill,
 		  void *arg, const struct accounts *accounts)
@@ -365,8 +362,7 @@ int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_f
 	if (r < 0)
 		return r;
 	exemplars_find_files(x);
-	*xp = x;
-	x = NULL;
+	*xp = DISOWN(x);
 	return 0;
 }
 

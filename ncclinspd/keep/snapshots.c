@@ -97,10 +97,7 @@ const char *snapshots_dir(const struct snapshots *s)
 	return archive_dir(s->archive);
 }
 
-static void snapshots_freep(struct snapshots **sp)
-{
-	snapshots_free(*sp);
-}
+CLEANUP_DEFINE(snapshots_free, struct snapshots)
 
 int snapshots_new(struct snapshots **sp, const char *state_dir, const char *host,
 		  snapshots_fill_fn *fill, void *arg)
@@ -117,8 +114,7 @@ int snapshots_new(struct snapshots **sp, const char *state_dir, const char *host
 	r = archive_new(&s->archive, state_dir, "snapshots", host, &limits);
 	if (r < 0)
 		return r;
-	*sp = s;
-	s = NULL;
+	*sp = DISOWN(s);
 	return 0;
 }
 

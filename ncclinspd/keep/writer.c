@@ -667,10 +667,7 @@ static void writer_init_sync(struct writer *w)
 	thread_condition(&w->done);
 }
 
-static void writer_closep(struct writer **wp)
-{
-	writer_close(*wp);
-}
+CLEANUP_DEFINE(writer_close, struct writer)
 
 int writer_open(struct writer **wp, const char *dir, const char *prefix,
 		const struct writer_limits *limits)
@@ -693,8 +690,7 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 	pthread_mutex_unlock(&w->lock);
 	if (r < 0)
 		return r;
-	*wp = w;
-	w = NULL;
+	*wp = DISOWN(w);
 	return 0;
 }
 

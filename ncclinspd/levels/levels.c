@@ -493,10 +493,7 @@ void levels_wanted(const struct levels *l, const struct process *p, uint64_t now
 
 /* ---- life ----------------------------------------------------------------------- */
 
-static void levels_freep(struct levels **lp)
-{
-	levels_free(*lp);
-}
+CLEANUP_DEFINE(levels_free, struct levels)
 
 int levels_new(struct levels **lp, const struct levels_config *config)
 {
@@ -511,8 +508,7 @@ int levels_new(struct levels **lp, const struct levels_config *config)
 	l->automatic = calloc(l->config.processes, sizeof(*l->automatic));
 	if (!l->automatic)
 		return -ENOMEM;
-	*lp = l;
-	l = NULL;
+	*lp = DISOWN(l);
 	return 0;
 }
 

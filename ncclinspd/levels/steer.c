@@ -43,10 +43,7 @@ static void steer_take_config(struct steer *st, const struct steer_config *confi
 	st->node.mode_s = config->mode_s;
 }
 
-static void steer_freep(struct steer **sp)
-{
-	steer_free(*sp);
-}
+CLEANUP_DEFINE(steer_free, struct steer)
 
 int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns)
 {
@@ -68,8 +65,7 @@ int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now
 	control_open(&st->control, config->control);
 	control_restore(&st->control, levels_wishes(st->levels), now_ns);
 	owners_restore(levels_owners(st->levels), config->control, st->control.boot_id, now_ns);
-	*sp = st;
-	st = NULL;
+	*sp = DISOWN(st);
 	return 0;
 }
 

@@ -50,15 +50,12 @@ struct inspector_series {
 	struct keyed rows;
 };
 
-static void inspector_freep(struct inspector_series **s)
-{
-	inspector_series_free(*s);
-}
+CLEANUP_DEFINE(inspector_series_free, struct inspector_series)
 
 int inspector_series_new(struct inspector_series **out, const char *host,
 			 const struct accounts *accounts, uint64_t seed)
 {
-	CLEANUP(inspector_freep) struct inspector_series *s = calloc(1, sizeof(*s));
+	CLEANUP(inspector_series_freep) struct inspector_series *s = calloc(1, sizeof(*s));
 	int r = s ? keyed_init(&s->rows, &KEYED_CONFIG(struct inspector_row, key, INSPECTOR_ROWS,
 						       .seed = seed))
 		  : -ENOMEM;
@@ -68,8 +65,7 @@ int inspector_series_new(struct inspector_series **out, const char *host,
 	s->host = host;
 	s->accounts = accounts;
 	s->seed = seed;
-	*out = s;
-	s = NULL;
+	*out = DISOWN(s);
 	return 0;
 }
 

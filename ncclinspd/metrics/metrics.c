@@ -989,10 +989,7 @@ static int metrics_init_tables(struct metrics *m)
 	return err ? err : keyed_init(&m->waited, TABLE(struct metrics_waited, key, COMMS));
 }
 
-static void metrics_freep(struct metrics **mp)
-{
-	metrics_free(*mp);
-}
+CLEANUP_DEFINE(metrics_free, struct metrics)
 
 int metrics_new(struct metrics **mp, const struct metrics_config *config,
 		const struct metrics_source *source)
@@ -1011,8 +1008,7 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 					 config->seed);
 	if (r < 0)
 		return r;
-	*mp = m;
-	m = NULL;
+	*mp = DISOWN(m);
 	return 0;
 }
 

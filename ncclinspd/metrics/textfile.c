@@ -26,10 +26,7 @@ struct textfile {
 	struct textfile_stats stats;
 };
 
-static void textfile_freep(struct textfile **tp)
-{
-	textfile_free(*tp);
-}
+CLEANUP_DEFINE(textfile_free, struct textfile)
 
 int textfile_new(struct textfile **tp, const char *path)
 {
@@ -52,8 +49,7 @@ int textfile_new(struct textfile **tp, const char *path)
 	r = writer_open(&t->writer, t->dir, t->name, &limits);
 	if (r < 0)
 		return r;
-	*tp = t;
-	t = NULL;
+	*tp = DISOWN(t);
 	return 0;
 }
 

@@ -84,10 +84,7 @@ static int post_load(struct otlp_post *p, char why[256])
 	return 0;
 }
 
-static void otlp_post_freep(struct otlp_post **pp)
-{
-	otlp_post_free(*pp);
-}
+CLEANUP_DEFINE(otlp_post_free, struct otlp_post)
 
 int otlp_post_new(struct otlp_post **pp, const struct otlp_config *config, char why[256])
 {
@@ -104,8 +101,7 @@ int otlp_post_new(struct otlp_post **pp, const struct otlp_config *config, char 
 	p->curl = p->call.easy_init();
 	if (!p->curl)
 		return -ENOMEM;
-	*pp = p;
-	p = NULL;
+	*pp = DISOWN(p);
 	return 0;
 }
 

@@ -277,10 +277,7 @@ enum client_phase serve_request(struct serve_client *c)
 
 /* ---- life -------------------------------------------------------------- */
 
-static void serve_closep(struct serve **sp)
-{
-	serve_close(*sp);
-}
+CLEANUP_DEFINE(serve_close, struct serve)
 
 int serve_open(struct serve **sp, const struct serve_config *config,
 	       const struct serve_source *source)
@@ -312,8 +309,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	r = accept_open(s);
 	if (r < 0)
 		return r;
-	*sp = s;
-	s = NULL;
+	*sp = DISOWN(s);
 	return 0;
 }
 

@@ -69,10 +69,7 @@ static size_t drain_room_for(const struct segment *seg)
 	return seg->live_bytes + seg->max_lanes * seg->lane_bytes;
 }
 
-static void drain_freep(struct drain **drain)
-{
-	drain_free(*drain);
-}
+CLEANUP_DEFINE(drain_free, struct drain)
 
 int drain_new(struct drain **out, const struct tick_clock *ticks, drain_sink *sink, void *arg)
 {
@@ -87,8 +84,7 @@ int drain_new(struct drain **out, const struct tick_clock *ticks, drain_sink *si
 	d->sink = sink;
 	d->arg = arg;
 	d->wait_ns = MIN_WAIT_NS;
-	*out = d;
-	d = NULL;
+	*out = DISOWN(d);
 	return 0;
 }
 

@@ -333,10 +333,7 @@ static int segment_check_file(struct segment *seg)
 	return 0;
 }
 
-static void segment_freep(struct segment **seg)
-{
-	segment_free(*seg);
-}
+CLEANUP_DEFINE(segment_free, struct segment)
 
 /* Takes the descriptor; a negative one is the errno of its open. */
 static int segment_new(struct segment **out, int fd, bool chosen, const char *file,
@@ -358,8 +355,7 @@ static int segment_new(struct segment **out, int fd, bool chosen, const char *fi
 	r = segment_check_file(seg);
 	if (r < 0)
 		return r;
-	*out = seg;
-	seg = NULL;
+	*out = DISOWN(seg);
 	return 0;
 }
 
