@@ -5,7 +5,7 @@ CC       := gcc
 endif
 OBJCOPY  ?= objcopy
 CFLAGS   ?= -O2 -g
-WARN     := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
+WARN     := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 # Warnings are fatal where nobody reads them.
 WERROR   ?= $(CI)
 VERSION  := 0.1.0

@@ -109,7 +109,6 @@ static uint64_t publish_bare(const struct plugin *pl, int n)
 	static uint32_t next;
 	uint64_t from = clock_ticks(TICK);
 
-	(void)pl;
 	for (int i = 0; i < n; i++) {
 		struct nci_line *line = &ring[next++ % 16384];
 
@@ -324,7 +323,6 @@ static void calls_many(void *arg)
 
 static void calls_prepare_none(void *arg)
 {
-	(void)arg;
 }
 
 /* One of each: what does not see these proves nothing. */
@@ -333,7 +331,6 @@ static void do_what_is_counted(void *arg)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	void *volatile p;
 
-	(void)arg;
 	p = malloc(1);
 	pthread_mutex_lock(&lock);
 	pthread_mutex_unlock(&lock);

@@ -39,7 +39,6 @@ static void feed_on_joint(const struct op *const *ops, uint32_t n, uint32_t expe
 {
 	struct feed *f = arg;
 
-	(void)expected;
 	straggler_see(f->straggler, ops, n, f->list, FEED_PROCESSES, now_ns);
 }
 
@@ -73,8 +72,6 @@ static size_t list_processes(void *arg, struct process *const **list)
 /* Nothing is in flight between two polls. */
 static int list_slots(void *arg, struct process *p, const struct live_slot **slots)
 {
-	(void)arg;
-	(void)p;
 	*slots = NULL;
 	return 0;
 }

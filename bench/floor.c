@@ -26,12 +26,6 @@ static void floor_store(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 static int floor_init(void **context, uint64_t id, int *mask, const char *name, int nnodes,
 		      int nranks, int rank, nccl_logger_fn *logger)
 {
-	(void)id;
-	(void)name;
-	(void)nnodes;
-	(void)nranks;
-	(void)rank;
-	(void)logger;
 	*context = (void *)1;
 	*mask = NCCL_EVENTS_V6;
 	return NCCL_SUCCESS;
@@ -58,23 +52,17 @@ static int floor_state(void *handle, int state, union nccl_args_v4 *args)
 
 static int floor_nothing(void *handle)
 {
-	(void)handle;
 	return NCCL_SUCCESS;
 }
 
 static int empty_start(void *context, void **handle, struct nccl_descr_v6 *d)
 {
-	(void)context;
-	(void)d;
 	*handle = NULL;
 	return NCCL_SUCCESS;
 }
 
 static int empty_state(void *handle, int state, union nccl_args_v4 *args)
 {
-	(void)handle;
-	(void)state;
-	(void)args;
 	return NCCL_SUCCESS;
 }
 

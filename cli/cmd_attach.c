@@ -421,7 +421,6 @@ static int attach_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	const struct attach_run *a = arg;
 
-	(void)cli;
 	*root = json_incref(a->answer);
 	return 0;
 }

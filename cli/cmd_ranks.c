@@ -41,7 +41,6 @@ static bool note_left_out(const json_t *answer, char *text, size_t size)
 
 static int ranks_fetch_rows(struct cli *cli, void *arg, json_t **root)
 {
-	(void)arg;
 	return ranks_fetch(cli, "10s", root);
 }
 
@@ -86,7 +85,6 @@ static int ranks_fetch_gpus(struct cli *cli, void *arg, json_t **root)
 	json_t *answer = NULL, *rows;
 	int r = ranks_fetch(cli, "1s", &answer);
 
-	(void)arg;
 	if (r)
 		return r;
 	rows = ranks_by_gpu(json_object_get(answer, "ranks"));

@@ -204,7 +204,6 @@ static int moments_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	const struct replay_play *p = arg;
 
-	(void)cli;
 	*root = must(json_pack("{s:O}", "moments", p->moments));
 	return 0;
 }

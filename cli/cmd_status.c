@@ -219,8 +219,6 @@ static int status_page(struct cli *cli, const json_t *answer, const json_t *rows
 	const struct view_want want = { .window = "10s", .young = true, .brief = true };
 	int r = view_fetch(&view, cli->client, &want, cli_now_ns());
 
-	(void)answer;
-	(void)rows;
 	if (!r)
 		status_print_page(cli, &view);
 	view_deinit(&view);

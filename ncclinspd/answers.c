@@ -93,7 +93,6 @@ static void waiting_add(struct daemon *d, uint32_t *n, uid_t uid)
 
 uint64_t answers_waited_ns(void *arg)
 {
-	(void)arg;
 	return cpuwait_own_ns(LIFE_PROC);
 }
 

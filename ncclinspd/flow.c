@@ -69,7 +69,6 @@ void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	struct process *const *list;
 	size_t count = discover_processes(d->discover, &list);
 
-	(void)expected;
 	straggler_see(d->straggler, ops, n, list, count, now_ns);
 }
 

@@ -33,7 +33,6 @@ static void daemon_on_stop(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
-	(void)now_ns;
 	manager_say(&d->manager, "STOPPING=1");
 	log_say(LOG_DEBUG, "asked to stop");
 	loop_stop(d->loop);

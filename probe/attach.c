@@ -126,9 +126,6 @@ static bool attach_add_all(struct attach *a, const char *pids)
 
 static int attach_on_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
-	(void)level;
-	(void)format;
-	(void)args;
 	return 0;
 }
 

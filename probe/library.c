@@ -188,9 +188,6 @@ static uint32_t code_returned_member(int fd, uint64_t at, uint64_t bytes)
 #else
 static uint32_t code_returned_member(int fd, uint64_t at, uint64_t bytes)
 {
-	(void)fd;
-	(void)at;
-	(void)bytes;
 	return 0;
 }
 #endif

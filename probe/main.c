@@ -48,7 +48,6 @@ static volatile sig_atomic_t stopped;
 
 static void probe_on_stop(int signal)
 {
-	(void)signal;
 	stopped = 1;
 }
 

@@ -158,10 +158,6 @@ static int client_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t 
 {
 	struct client *client = arg;
 
-	(void)a;
-	(void)b;
-	(void)c;
-	(void)d;
 	if (client->host)
 		client_accept(client);
 	return client->goes_on && !client->goes_on(client->on_line_arg);
@@ -343,7 +339,6 @@ static size_t client_on_body(char *data, size_t one, size_t len, void *arg)
 {
 	struct client *client = arg;
 
-	(void)one;
 	return bytes_append(&client->body, data, len, BODY_MAX) ? len : 0;
 }
 
@@ -593,7 +588,6 @@ static size_t client_on_stream(char *data, size_t one, size_t len, void *arg)
 	struct client *client = arg;
 	long status = 0;
 
-	(void)one;
 	if (!bytes_append(&client->body, data, len, LINE_MAX_BYTES + CURL_MAX_WRITE_SIZE))
 		return 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);

@@ -12,7 +12,6 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt_on_signal(int number)
 {
-	(void)number;
 	interrupted = 1;
 }
 

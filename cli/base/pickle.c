@@ -194,14 +194,12 @@ static bool op_frame(struct pickle *p, uint64_t n)
 
 static bool op_stop(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	p->stopped = true;
 	return (p->stack.n == 1 && !p->marks.n) || pickle_fail(p, "it does not end in one value");
 }
 
 static bool op_mark(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	if (!pickle_spend(p, PUSH_BYTES))
 		return false;
 	*(uint32_t *)must(list_append(&p->marks)) = p->stack.n;
@@ -210,7 +208,6 @@ static bool op_mark(struct pickle *p, uint64_t n)
 
 static bool op_none(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	return pickle_push(p, json_null(), 0, 0);
 }
 
@@ -270,13 +267,11 @@ static bool op_text(struct pickle *p, uint64_t n)
 
 static bool op_list(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	return pickle_push(p, json_array(), 1, VALUE_BYTES);
 }
 
 static bool op_dict(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	return pickle_push(p, json_object(), 1, 2 * VALUE_BYTES);
 }
 
@@ -301,7 +296,6 @@ static bool op_put(struct pickle *p, uint64_t n)
 
 static bool op_memoize(struct pickle *p, uint64_t n)
 {
-	(void)n;
 	return op_put(p, p->memo.n);
 }
 

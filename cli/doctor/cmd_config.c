@@ -58,7 +58,6 @@ static int daemon_fetch(struct cli *cli, void *arg, json_t **root)
 	int r = client_get(cli->client, "/v1/config", root);
 	const char *file;
 
-	(void)arg;
 	if (r)
 		return r;
 	file = member_text(*root, "file", NULL);
@@ -106,7 +105,6 @@ static bool process_note(const json_t *answer, char *text, size_t size)
 
 static int process_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	(void)cli;
 	*root = json_incref(arg);
 	json_each(row, json_object_get(*root, "settings"))
 		json_object_set_new(row, "from", setting_from(row, NULL));

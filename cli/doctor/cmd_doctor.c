@@ -48,7 +48,6 @@ static int checks_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	struct doctor doctor = { .cli = cli, .rows = json_array() };
 
-	(void)arg;
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
 		looks[i](&doctor);
 	json_decref(doctor.status);
@@ -110,7 +109,6 @@ static int checks_page(struct cli *cli, const json_t *answer, const json_t *rows
 {
 	struct frame frame;
 
-	(void)answer;
 	prose_begin(&frame, cli, PROSE_WIDEST);
 	json_each(row, rows)
 		check_put(&frame, row);
@@ -124,8 +122,6 @@ static int checks_code(const struct listing *listing, const json_t *answer, cons
 {
 	const json_t *worst = checks_first_in(rows, DOCTOR_FAILED);
 
-	(void)listing;
-	(void)answer;
 	if (!worst)
 		return CLI_DONE;
 	return member_is(worst, "check", "daemon") ? CLI_NO_DAEMON : CLI_FAILED;

@@ -37,9 +37,6 @@ static void complaint_log(int level, unsigned long subsystems, const char *file,
 {
 	va_list args;
 
-	(void)subsystems;
-	(void)file;
-	(void)line;
 	if (level > NCCL_LOG_WARN)
 		return;
 	va_start(args, format);

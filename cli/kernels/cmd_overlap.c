@@ -69,7 +69,6 @@ static int overlap_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	struct overlap *o = arg;
 
-	(void)cli;
 	*root = json_pack("{s:O, s:O}", "files", o->files, "gpus", o->gpus);
 	return 0;
 }

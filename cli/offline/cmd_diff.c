@@ -482,7 +482,6 @@ static int diff_fetch(struct cli *cli, void *arg, json_t **root)
 	struct diff *d = arg;
 	const struct shots *a = &d->runs[0].shots, *b = &d->runs[1].shots;
 
-	(void)cli;
 	*root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}",
 			  "nodes_a", (json_int_t)a->nodes.n, "files_a", (json_int_t)a->files,
 			  "nodes_b", (json_int_t)b->nodes.n, "files_b", (json_int_t)b->files,
@@ -496,7 +495,6 @@ static int diff_code(const struct listing *listing, const json_t *answer, const 
 {
 	const struct diff *d = listing->arg;
 
-	(void)answer;
 	if (json_array_size(rows))
 		return CLI_FINDING;
 	return d->operations || d->links ? CLI_DONE : CLI_NOTHING;

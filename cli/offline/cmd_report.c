@@ -30,7 +30,6 @@ static int report_fetch(struct cli *cli, void *arg, json_t **root)
 	struct report_of *of = arg;
 	const struct shots *s = &of->joint->shots;
 
-	(void)cli;
 	of->verdicts = joint_verdicts(of->joint);
 	report_sort(of->verdicts, &by_weight, false);
 	*root = json_pack("{s:i, s:i, s:O}", "nodes", (int)s->nodes.n, "files", (int)s->files,
@@ -62,8 +61,6 @@ static void report_put_gathered(struct cli *cli, const json_t *verdicts)
 
 static int report_code(const struct listing *listing, const json_t *answer, const json_t *rows)
 {
-	(void)listing;
-	(void)answer;
 	json_each(row, rows)
 		if (!member_is(row, "severity", "info") && !member_is(row, "grade", "suspected"))
 			return CLI_FINDING;

@@ -242,7 +242,6 @@ static void take_comm(struct engine_asked *a, const json_t *labels, double value
 	json_t *comm = asked_comm(a, labels);
 	char name[NAMED];
 
-	(void)value;
 	json_object_update_new(local, json_pack("{s:s, s:{}, s:i, s:b, s:b, s:b}", "state", "live",
 						"last_seq", "in_flight", 0, "left", 0,
 						"counted", 1, "silenceable", 0));
@@ -326,7 +325,6 @@ static void take_process(struct engine_asked *a, const json_t *labels, double va
 				      "pod", label_json(labels, "pod"),
 				      "namespace", label_json(labels, "namespace"));
 
-	(void)value;
 	json_array_append_new(json_object_get(asked_host(a, labels), "processes"),
 		must(json_pack("{s:o, s:o, s:s, s:o, s:{s:o, s:o}, s:o, s:o}",
 			       "pid", label_integer(labels, "pid"),
@@ -367,7 +365,6 @@ static void take_finding(struct engine_asked *a, const json_t *labels, double va
 
 static void take_silent(struct engine_asked *a, const json_t *labels, double value)
 {
-	(void)value;
 	json_object_set_new(a->hosts, member_text(labels, "node", "?"),
 			    json_string("the engine has had nothing of it for a while"));
 }
@@ -403,7 +400,6 @@ static void take_reached(struct engine_asked *a, const json_t *labels, double at
 {
 	char key[96], at[32];
 
-	(void)what;
 	snprintf(key, sizeof(key), "%.40s %s", member_text(labels, "comm_id", ""),
 		 moment_text(at_s, at));
 	json_object_set_new(a->reached, key, json_integer((json_int_t)intake_whole(value)));

@@ -768,7 +768,6 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 	const struct shots_rank *rank = shots_rank(comm, json_integer_value(number));
 	json_auto_t *row = NULL;
 
-	(void)node;
 	if (!member_is(f, "kind", "straggler") || !member_true(f, "active") ||
 	    !member_is(evidence, "func", LATE_STAGES) || !rank)
 		return;
@@ -778,7 +777,6 @@ static void told_stage(struct told *t, const struct shots_node *node, const json
 
 static void told_take_elsewhere(struct told *t, const struct shots_node *node, const json_t *f)
 {
-	(void)node;
 	if (member_is(f, "verdict", "ELSEWHERE") && member_is(f, "grade", "found") &&
 	    member_true(f, "active"))
 		json_object_set_new(t->elsewhere, member_text(f, "comm_id", ""), json_true());

@@ -51,7 +51,6 @@ static void segment_take_op(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct segment_source *s = arg;
 
-	(void)now_ns;
 	*(struct op *)must(list_append(&s->ops)) = *op;
 	aggregate_add(s->aggregate, op, s->began_ns);
 }
@@ -111,7 +110,6 @@ static void segment_put_process(struct segment_source *s, struct json *j)
 
 static void segment_put_processes(struct segment_source *s, struct json *j, const char *target)
 {
-	(void)target;
 	json_begin_member(j, "processes", '[');
 	json_begin(j, '{');
 	segment_put_process(s, j);
@@ -126,7 +124,6 @@ static void segment_put_comms(struct segment_source *s, struct json *j, const ch
 {
 	CLEANUP(local_ranks_deinit) struct local_ranks ranks = { 0 };
 
-	(void)target;
 	if (local_ranks_add(&ranks, inspect_process(s->reader)) < 0)
 		must(NULL);
 	json_member_u64(j, "comms_left_out", 0);

@@ -735,7 +735,6 @@ void shots_settle(struct shots *s)
 
 static void keep_item(void *item)
 {
-	(void)item;
 }
 
 void shots_deinit(struct shots *s)

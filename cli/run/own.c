@@ -255,9 +255,6 @@ static void daemon_end(const struct own *own)
 
 static int file_remove(const char *path, const struct stat *st, int flag, struct FTW *at)
 {
-	(void)st;
-	(void)flag;
-	(void)at;
 	remove(path);
 	return 0;
 }

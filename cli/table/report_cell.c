@@ -121,7 +121,6 @@ static void cell_put_whole(uint64_t value, char *buf, size_t size)
 
 static enum line_attr cell_integer(double value, enum report_units units, char *buf, size_t size)
 {
-	(void)units;
 	if (value >= 0 && value == (double)intake_whole(value))
 		cell_put_whole(intake_whole(value), buf, size);
 	else
@@ -140,21 +139,18 @@ static enum line_attr cell_bytes(double value, enum report_units units, char *bu
 
 static enum line_attr cell_micros(double value, enum report_units units, char *buf, size_t size)
 {
-	(void)units;
 	text_micros(buf, size, value);
 	return LINE_PLAIN;
 }
 
 static enum line_attr cell_age(double value, enum report_units units, char *buf, size_t size)
 {
-	(void)units;
 	text_duration(buf, size, intake_whole(value));
 	return LINE_PLAIN;
 }
 
 static enum line_attr cell_number(double value, enum report_units units, char *buf, size_t size)
 {
-	(void)units;
 	if (value > 0 && value < 0.0001)
 		snprintf(buf, size, "<0.0001");
 	else
@@ -164,7 +160,6 @@ static enum line_attr cell_number(double value, enum report_units units, char *b
 
 static enum line_attr cell_percent(double value, enum report_units units, char *buf, size_t size)
 {
-	(void)units;
 	snprintf(buf, size, "%.1f", value * 100);
 	return LINE_PLAIN;
 }

@@ -27,8 +27,6 @@ void ask_sort(struct place *place, const struct view *view, int unused)
 	json_t *items = json_array();
 	int sort = place->sort[table];
 
-	(void)view;
-	(void)unused;
 	json_array_append_new(items, json_string(worst_first));
 	for (size_t i = 0; i < *type->count; i++)
 		if (type->columns[i].header)
@@ -52,8 +50,6 @@ void ask_pick(struct place *place, const struct view *view, int pick)
 
 void ask_level(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	menu_open(&place->menu, "Change the level of", MENU_TARGET,
 		  wish_targets(&place->wish, place->under, place->tags), "");
 }
@@ -62,8 +58,6 @@ void ask_trace(struct place *place, const struct view *view, int unused)
 {
 	char file[CAPTURE_PATH];
 
-	(void)view;
-	(void)unused;
 	if (place->capture.pid) {
 		snprintf(place->wish.told, sizeof(place->wish.told),
 			 "! a trace is being taken: one at a time");
@@ -136,7 +130,6 @@ void ask_text(struct place *place, const struct view *view, int what)
 {
 	char delay[TEXT_MAX];
 
-	(void)view;
 	text_duration(delay, sizeof(delay), place->delay_ns);
 	if (what == ASK_FILTER)
 		prompt_open(&place->prompt, "Filter (a|b, FIELD OP VALUE)", what, place->filter);

@@ -26,7 +26,6 @@ static int keys_clamp(int value, int least, int most)
 
 static void act_move(struct place *place, const struct view *view, int step)
 {
-	(void)view;
 	place_move(place, step);
 }
 
@@ -37,27 +36,21 @@ static void act_page(struct place *place, const struct view *view, int pages)
 
 static void act_turn(struct place *place, const struct view *view, int step)
 {
-	(void)view;
 	place_screen(place, place->screen + step);
 }
 
 static void act_screen(struct place *place, const struct view *view, int screen)
 {
-	(void)view;
 	place_screen(place, screen);
 }
 
 static void act_enter(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	place_enter(place);
 }
 
 static void act_leave(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	place_leave(place);
 }
 
@@ -70,7 +63,6 @@ static void act_sort(struct place *place, const struct view *view, int step)
 	const struct view_table_type *type = &view_tables[table];
 	int count = (int)*type->count, *sort = &place->sort[table];
 
-	(void)view;
 	do {
 		*sort += step;
 		if (*sort >= count)
@@ -84,8 +76,6 @@ static void act_unsort(struct place *place, const struct view *view, int unused)
 {
 	enum view_table table = place_table(place);
 
-	(void)view;
-	(void)unused;
 	place->sort[table] = -1;
 	place->ascending[table] = false;
 }
@@ -94,8 +84,6 @@ static void act_invert(struct place *place, const struct view *view, int unused)
 {
 	bool *ascending = &place->ascending[place_table(place)];
 
-	(void)view;
-	(void)unused;
 	*ascending = !*ascending;
 }
 
@@ -103,15 +91,11 @@ static void act_invert(struct place *place, const struct view *view, int unused)
 
 static void act_tag(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	marks_tag(place);
 }
 
 static void act_untag(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	marks_untag_all(place);
 }
 
@@ -122,8 +106,6 @@ static void act_fold(struct place *place, const struct view *view, int how)
 
 static void act_snapshot(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	place->wish.snapshot = true;
 }
 
@@ -135,15 +117,12 @@ static void act_toggle(struct place *place, const struct view *view, int offset)
 {
 	bool *flag = (bool *)((char *)place + offset);
 
-	(void)view;
 	*flag = !*flag;
 	place->help_line = 0;
 }
 
 static void act_help(struct place *place, const struct view *view, int unused)
 {
-	(void)view;
-	(void)unused;
 	place->help = true;
 	place->help_keys = false;
 	place->help_line = 0;
@@ -267,8 +246,6 @@ static void act_menu(struct place *place, const struct view *view, int unused)
 {
 	json_t *items = json_array();
 
-	(void)view;
-	(void)unused;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char text[PLACE_TEXT];
 

@@ -77,7 +77,6 @@ static void look_put_proxy_op(struct json *j, const struct process *p,
 {
 	const struct nci_ev_proxy_op *c = AS(rec, proxy_op);
 
-	(void)p;
 	json_member_i64(j, "peer", c->peer);
 	json_member_u64(j, "channel", c->channel);
 	json_member_u64(j, "bytes", c->bytes);
@@ -94,7 +93,6 @@ static void look_put_proxy_step(struct json *j, const struct process *p,
 {
 	const struct nci_ev_proxy_step *c = AS(rec, proxy_step);
 
-	(void)p;
 	json_member_i64(j, "step", c->step);
 	if (c->bytes != NCI_BYTES_UNKNOWN)
 		json_member_u64(j, "bytes", c->bytes);
@@ -107,7 +105,6 @@ static void look_put_proxy_ctrl(struct json *j, const struct process *p,
 {
 	const struct nci_ev_proxy_ctrl *c = AS(rec, proxy_ctrl);
 
-	(void)p;
 	look_put_marks(j, &c->marks);
 	if (c->appended >= 0)
 		json_member_i64(j, "appended", c->appended);
@@ -118,7 +115,6 @@ static void look_put_kernel_ch(struct json *j, const struct process *p,
 {
 	const struct nci_ev_kernel_ch *c = AS(rec, kernel_ch);
 
-	(void)p;
 	json_member_u64(j, "channel", c->channel);
 	json_member_u64(j, "ptimer_start", c->gpu_start);
 	json_member_u64(j, "ptimer_stop", c->gpu_stop);
@@ -130,7 +126,6 @@ static void look_put_net_plugin(struct json *j, const struct process *p,
 	const struct nci_ev_net_plugin *c = AS(rec, net_plugin);
 	bool send = rec->form & NCI_FORM_SEND;
 
-	(void)p;
 	json_member_hex64(j, "id", (uint64_t)c->id);
 	if (c->marks.count)
 		look_put_marks(j, &c->marks);
@@ -155,7 +150,6 @@ static void look_put_net_plugin(struct json *j, const struct process *p,
 static void look_put_group_api(struct json *j, const struct process *p,
 			       const struct nci_record *rec)
 {
-	(void)p;
 	json_member_i64(j, "depth", AS(rec, group_api)->depth);
 }
 
@@ -190,14 +184,12 @@ static void look_put_ce_coll(struct json *j, const struct process *p,
 static void look_put_ce_sync(struct json *j, const struct process *p,
 			     const struct nci_record *rec)
 {
-	(void)p;
 	look_put_marks(j, &AS(rec, ce_sync)->marks);
 }
 
 static void look_put_ce_batch(struct json *j, const struct process *p,
 			      const struct nci_record *rec)
 {
-	(void)p;
 	json_member_u64(j, "bytes", AS(rec, ce_batch)->bytes);
 	look_put_marks(j, &AS(rec, ce_batch)->marks);
 }

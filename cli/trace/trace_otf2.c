@@ -995,7 +995,6 @@ int trace_otf2_close(struct trace_otf2 *o, const char *host, uint64_t wall_ns, c
 
 void trace_otf2_drop(struct trace_otf2 *o)
 {
-	(void)o;
 }
 
 #endif

@@ -60,7 +60,6 @@ static int set_path(struct config *c, const struct config_row *row, const char *
 
 static int set_file(struct config *c, const struct config_row *row, const char *value)
 {
-	(void)row;
 	c->file_named = true;
 	return config_set_path(c->file, value);
 }
@@ -115,7 +114,6 @@ static int set_kernel_budget(struct config *c, const struct config_row *row, con
 	double percent;
 	char *end;
 
-	(void)row;
 	if (!strcmp(value, "job"))
 		value = "0.5";		/* the default, as it was called before version 2 */
 	if (value[strspn(value, "0123456789.")])
@@ -131,7 +129,6 @@ static int set_kernel_cost(struct config *c, const struct config_row *row, const
 {
 	uint64_t ns = 0;
 
-	(void)row;
 	if (strcmp(value, "auto") && (text_parse_duration(value, &ns) || ns < COST_LEAST_NS ||
 				      ns > COST_MOST_NS))
 		return -EINVAL;
@@ -141,8 +138,6 @@ static int set_kernel_cost(struct config *c, const struct config_row *row, const
 
 static int set_foreground(struct config *c, const struct config_row *row, const char *value)
 {
-	(void)row;
-	(void)value;
 	c->foreground = true;
 	return 0;
 }
@@ -217,7 +212,6 @@ static int set_metrics_series(struct config *c, const struct config_row *row, co
 {
 	int64_t n = 0;
 
-	(void)row;
 	if (strcmp(value, "auto") &&
 	    text_parse_integer(value, METRICS_SERIES_LEAST, METRICS_SERIES_MOST, &n))
 		return -EINVAL;
@@ -294,7 +288,6 @@ static int set_otlp_trace_every(struct config *c, const struct config_row *row, 
 {
 	int64_t n;
 
-	(void)row;
 	if (text_parse_integer(value, 0, UINT32_MAX, &n))
 		return -EINVAL;
 	c->otlp.trace_every = (uint32_t)n;
@@ -305,7 +298,6 @@ static int set_memory_max(struct config *c, const struct config_row *row, const 
 {
 	double bytes;
 
-	(void)row;
 	if (text_parse_bytes(value, &bytes) || bytes < (double)MEMORY_LEAST || bytes > MEMORY_MOST)
 		return -EINVAL;
 	c->memory_max = (uint64_t)bytes;
@@ -327,7 +319,6 @@ static int set_log_level(struct config *c, const struct config_row *row, const c
 {
 	int level = log_parse_level(value);
 
-	(void)row;
 	if (level < 0)
 		return -EINVAL;
 	c->log_level = (enum log_level)level;
@@ -342,7 +333,6 @@ static int set_question(struct config *c, const struct config_row *row, const ch
 		[CONFIG_VERSION] = "version", [CONFIG_HELP] = "help",
 	};
 
-	(void)value;
 	c->question = CONFIG_CHECK;
 	while (strcmp(names[c->question], row->name))
 		c->question++;

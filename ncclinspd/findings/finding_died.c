@@ -321,7 +321,6 @@ static void died_look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int died_init(struct diagnose *dg, void *state)
 {
-	(void)dg;
 	oom_count(state, OOM_APART_NS);
 	return 0;
 }

@@ -85,7 +85,6 @@ static void loss_put_lost(const struct rows_writer *w, struct json *j, const voi
 {
 	const struct loss_growth *l = &((const struct loss_case *)row)->growth;
 
-	(void)w;
 	json_begin(j, '{');
 #define X(NAME, name)	json_member_u64(j, #name, l->lost[LOSS_##NAME]);
 	LOSS_CAUSES(X)
@@ -163,7 +162,6 @@ static void loss_on_forgotten(struct diagnose *dg, void *state, const struct pro
 	struct losses *l = state;
 	uint32_t i = 0;
 
-	(void)dg;
 	while (i < l->watch.n && l->watch.at[i].process_id != p->id)
 		i++;
 	if (i < l->watch.n)

@@ -84,7 +84,6 @@ static void starved_on_op(struct diagnose *dg, void *state, const struct op *op,
 	struct process_sums *p;
 	bool made;
 
-	(void)dg;
 	p = op_counts_waits(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
 	if (!p)
 		return;
@@ -101,7 +100,6 @@ static void starved_on_forgotten(struct diagnose *dg, void *state, const struct 
 {
 	struct process_sums *p = keyed_find(state, &process->id);
 
-	(void)dg;
 	if (p)
 		keyed_drop(state, p);
 }
@@ -318,7 +316,6 @@ static void starved_look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int starved_init(struct diagnose *dg, void *state)
 {
-	(void)dg;
 	return keyed_init(state, &KEYED_CONFIG(struct process_sums, process_id, PROCESSES));
 }
 

@@ -135,7 +135,6 @@ static void compute_deinit(void *state)
 
 static int compute_init(struct diagnose *dg, void *state)
 {
-	(void)dg;
 	return keyed_init(&((struct computes *)state)->jobs,
 			  &KEYED_CONFIG(struct compute_job, key, JOBS));
 }

@@ -457,7 +457,6 @@ static void slow_peer_deinit(void *state)
 
 static int slow_peer_init(struct diagnose *dg, void *state)
 {
-	(void)dg;
 	return keyed_init(&((struct slow_peer_state *)state)->suspects,
 			  &KEYED_CONFIG(struct suspect, key, SUSPECTS));
 }

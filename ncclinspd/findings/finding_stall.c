@@ -62,8 +62,6 @@ static void stall_on_op(struct diagnose *dg, void *state, const struct op *op, u
 {
 	struct stalls *st = state;
 
-	(void)dg;
-	(void)now_ns;
 	if (op->parts)
 		return;		/* its parts come on their own */
 	limits_add(st->limits, op);
@@ -74,7 +72,6 @@ static void stall_on_forgotten(struct diagnose *dg, void *state, const struct pr
 {
 	struct stalls *st = state;
 
-	(void)dg;
 	paces_forget(&st->paces, p->id);
 }
 

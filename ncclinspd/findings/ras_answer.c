@@ -62,13 +62,11 @@ static void answer_on_size(struct ras_answer *a, const char *value)
 
 static void answer_on_ranks(struct ras_answer *a, const char *value)
 {
-	(void)value;
 	a->missing = false;
 }
 
 static void answer_on_missing(struct ras_answer *a, const char *value)
 {
-	(void)value;
 	a->missing = true;
 }
 
@@ -124,7 +122,6 @@ static void answer_on_dead(struct ras_answer *a, const char *value)
 
 static void answer_on_end(struct ras_answer *a, const char *value)
 {
-	(void)value;
 	a->whole = true;
 	a->inside = false;
 }

@@ -286,7 +286,6 @@ static void exemplars_count_file(void *arg, const char *id, uint64_t bytes)
 {
 	struct exemplars_stats *stats = arg;
 
-	(void)id;
 	stats->files++;
 	stats->bytes += bytes;
 }
@@ -314,7 +313,6 @@ static void exemplars_note_file(void *arg, const char *id, uint64_t bytes)
 	struct exemplar_file *found = arg;
 	void *place = array_add(found->id, &found->n);
 
-	(void)bytes;
 	if (place)
 		memcpy(place, id, ARCHIVE_ID);
 }

@@ -54,7 +54,6 @@ uint32_t otlp_write_log(struct json *j, struct otlp_text *t, const struct otlp_s
 {
 	json_t *finding = json_loadb(t->text, t->bytes, 0, NULL);
 
-	(void)self;
 	if (finding)
 		record_put_finding(j, finding, t->real_ns);
 	json_decref(finding);

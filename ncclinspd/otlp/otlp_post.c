@@ -279,7 +279,6 @@ static size_t post_take_text(char *text, size_t one, size_t n, void *arg)
 {
 	struct post_run *run = arg;
 
-	(void)one;
 	if (n > sizeof(run->text) - run->bytes)
 		return 0;	/* an end of it */
 	memcpy(run->text + run->bytes, text, n);

@@ -27,7 +27,6 @@ uint32_t otlp_write_spans(struct json *j, struct otlp_text *t, const struct otlp
 	uint32_t n = (uint32_t)json_array_size(ops);
 	size_t i;
 
-	(void)self;
 	json_array_foreach(ops, i, op)
 		span_put(j, op);
 	json_decref(ops);

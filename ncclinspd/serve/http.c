@@ -160,7 +160,6 @@ static int request_read_coding(struct http_request *r, const char *value, struct
 
 static int request_read_expect(struct http_request *r, const char *value, struct http_refusal *why)
 {
-	(void)why;
 	r->expects = !strcasecmp(value, "100-continue");
 	return 0;
 }
@@ -169,7 +168,6 @@ static int request_read_expect(struct http_request *r, const char *value, struct
 static int request_read_connection(struct http_request *r, const char *value,
 				   struct http_refusal *why)
 {
-	(void)why;
 	while (*value) {
 		size_t bytes = strcspn(value, ", \t");
 
@@ -182,7 +180,6 @@ static int request_read_connection(struct http_request *r, const char *value,
 
 static int request_read_accept(struct http_request *r, const char *value, struct http_refusal *why)
 {
-	(void)why;
 	r->accept = value;
 	return 0;
 }

@@ -195,9 +195,6 @@ static void route_send_file(const struct route *route, struct request *r, struct
 
 static ssize_t route_read_nothing(void *arg, char *buf, size_t max)
 {
-	(void)arg;
-	(void)buf;
-	(void)max;
 	return ANSWER_END;
 }
 

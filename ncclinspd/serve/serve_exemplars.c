@@ -314,7 +314,6 @@ static bool heads_compare(const struct exemplar_head *h, uint64_t size, void *ar
 {
 	struct exemplar_search_state *s = arg;
 
-	(void)size;
 	s->found = viewer_sees(&s->request->viewer, h->uid) && !strcmp(h->id, s->request->tail);
 	return !s->found;
 }

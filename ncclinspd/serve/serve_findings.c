@@ -52,7 +52,6 @@ static void finding_put_ranks(const struct rows_writer *w, struct json *j, const
 {
 	const struct finding *f = row;
 
-	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < f->nranks; i++)
 		json_put_i64(j, f->ranks[i]);
@@ -69,7 +68,6 @@ static void finding_put_evidence(const struct rows_writer *w, struct json *j, co
 {
 	const struct finding *f = row;
 
-	(void)w;
 	if (f->evidence_bytes)
 		json_put_raw(j, f->evidence, f->evidence_bytes);
 	else
@@ -80,7 +78,6 @@ static void finding_put_gathered(const struct rows_writer *w, struct json *j, co
 {
 	const struct finding *f = row;
 
-	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < FINDING_GATHERED && *f->life.gathered[i]; i++)
 		json_put_string(j, f->life.gathered[i]);

@@ -46,7 +46,6 @@ static void put_kernels_mode(const struct rows_writer *w, struct json *j, const 
 	const struct process *p = row;
 	char mode[KERNELS_MODE_BYTES];
 
-	(void)w;
 	json_put_string(j, kernels_mode(p->steering.mode, p->steering.mode_s, mode));
 }
 

@@ -19,7 +19,6 @@ void serve_put_sources(const struct rows_writer *w, struct json *j, const void *
 	const struct serve *s = serve_of(w);
 	struct sensors_source source;
 
-	(void)row;
 	json_begin(j, '[');
 	for (size_t i = 0; s->source.sensors &&
 			   sensors_source(s->source.sensors, i, s->now_ns, &source); i++)
@@ -35,7 +34,6 @@ static void machine_put_gpus(const struct rows_writer *w, struct json *j, const 
 	struct gpu_health gpus[SENSORS_GPUS];
 	uint32_t n = s->source.sensors ? sensors_gpus(s->source.sensors, s->now_ns, gpus) : 0;
 
-	(void)row;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < n; i++)
 		rows_put_object(w, j, machine_gpu_fields, &gpus[i]);
@@ -48,7 +46,6 @@ static void machine_put_nics(const struct rows_writer *w, struct json *j, const 
 	struct nic_health nics[NICS_MOST];
 	uint32_t n = s->source.nics ? nics_all(s->source.nics, s->now_ns, nics) : 0;
 
-	(void)row;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < n; i++)
 		rows_put_object(w, j, machine_nic_fields, &nics[i]);
@@ -69,13 +66,11 @@ static void put_counts(struct json *j, const uint64_t counts[NIC_COUNT])
 
 static void machine_put_counts(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)w;
 	put_counts(j, ((const struct nic_health *)row)->total);
 }
 
 static void machine_put_lately(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)w;
 	put_counts(j, ((const struct nic_health *)row)->lately);
 }
 
@@ -84,7 +79,6 @@ static void machine_put_bus_id(const struct rows_writer *w, struct json *j, cons
 	const struct kmsg_xid *x = row;
 	char text[40];
 
-	(void)w;
 	snprintf(text, sizeof(text), "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".0", x->domain,
 		 x->bus, x->device);
 	json_put_string(j, text);
@@ -95,7 +89,6 @@ static void machine_put_xids(const struct rows_writer *w, struct json *j, const 
 	const struct sensors *sensors = serve_of(w)->source.sensors;
 	const struct kmsg *k = sensors ? sensors_kmsg(sensors) : NULL;
 
-	(void)row;
 	json_begin(j, '[');
 	for (uint32_t i = k && k->n > KMSG_XIDS ? k->n - KMSG_XIDS : 0; k && i < k->n; i++)
 		rows_put_object(w, j, machine_xid_fields, &k->at[i % KMSG_XIDS]);

@@ -14,7 +14,6 @@ static void put_arrival(const struct rows_writer *w, struct json *j, const void 
 {
 	const struct op *op = row;
 
-	(void)w;
 	if (!op->local_ranks) {
 		json_put_null(j);
 		return;

@@ -33,13 +33,11 @@ static void peer_put_states(struct json *j, const struct links_row *l, const uin
 
 static void peer_put_time(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)w;
 	peer_put_states(j, row, ((const struct links_row *)row)->sums.state_ns);
 }
 
 static void peer_put_longest(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)w;
 	peer_put_states(j, row, ((const struct links_row *)row)->sums.longest_ns);
 }
 

@@ -105,14 +105,12 @@ static bool query_read_comm(struct query *q, const struct param *p, const char *
 {
 	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 
-	(void)p;
 	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
 	return query_copy_text(text, q->comm, sizeof(q->comm));
 }
 
 static bool query_read_func(struct query *q, const struct param *p, const char *text)
 {
-	(void)p;
 	return query_copy_text(text, q->func, sizeof(q->func));
 }
 
@@ -142,7 +140,6 @@ static bool query_read_limit(struct query *q, const struct param *p, const char 
 {
 	uint64_t value;
 
-	(void)p;
 	if (!query_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
 		return false;
 	q->limit = (uint32_t)value;
@@ -159,7 +156,6 @@ static bool query_read_grade(struct query *q, const struct param *p, const char 
 
 static bool query_read_fields(struct query *q, const struct param *p, const char *text)
 {
-	(void)p;
 	q->fields = text;
 	return *text;
 }

@@ -150,7 +150,6 @@ static void status_put_exporters(const struct rows_writer *w, struct json *j, co
 	struct serve_exporter at[SERVE_EXPORTERS];
 	size_t n = s->source.exporters ? s->source.exporters(s->source.arg, at) : 0;
 
-	(void)row;
 	json_begin(j, '[');
 	for (size_t i = 0; i < n; i++)
 		rows_put_object(w, j, exporter_fields, &at[i]);

@@ -237,7 +237,6 @@ static void source_put_names(const struct rows_writer *w, struct json *j, const 
 {
 	const struct process *p = row;
 
-	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < p->nstrings; i++)
 		json_put_string(j, p->strings[i]);
@@ -309,7 +308,6 @@ static void records_put_data(const struct rows_writer *w, struct json *j, const 
 	char text[(sizeof(b->line) + 2) / 3 * 4 + 2];
 	size_t n = 1;
 
-	(void)w;
 	text[0] = '"';
 	n += bytes_to_base64((const uint8_t *)b->line, b->lines * sizeof(b->line[0]), text + 1);
 	text[n++] = '"';
@@ -320,7 +318,6 @@ static void records_put_kernels(const struct rows_writer *w, struct json *j, con
 {
 	const struct batch *b = ((const struct records_line *)row)->batch;
 
-	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < b->kernels; i++) {
 		const struct reconstruct_kernel *k = &b->kernel[i];
