@@ -172,9 +172,9 @@ static void otlp_on_timer(void *arg, uint64_t now_ns)
 		 now_ns + (interval_ns ? interval_ns : OTLP_INTERVAL_NS));
 	exposition_init(&e, false, METRICS_BYTES);
 	metrics_write(d->metrics, &e, true, 0, now_ns);
-	if (e.error)
+	if (e.out.error)
 		return;
-	text = exposition_steal(&e, &bytes);
+	text = json_steal(&e.out, &bytes);
 	otlp_put(d->otlp, OTLP_METRICS, text, bytes, (uint32_t)e.series,
 		 clock_ns(CLOCK_REALTIME));
 }

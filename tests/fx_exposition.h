@@ -13,8 +13,8 @@ static inline char *fx_exposition_text(struct exposition *e)
 	size_t bytes;
 	char *text;
 
-	ck_assert_int_eq(e->error, 0);
-	text = exposition_steal(e, &bytes);
+	ck_assert_int_eq(e->out.error, 0);
+	text = json_steal(&e->out, &bytes);
 	text = realloc(text, bytes + 1);
 	text[bytes] = '\0';
 	return text;

@@ -21,9 +21,9 @@ static void teardown(void)
 
 static void is_text(const char *want)
 {
-	ck_assert_int_eq(e.error, 0);
-	ck_assert_msg(e.bytes == strlen(want) && !memcmp(e.text, want, e.bytes), "%.*s",
-		      (int)e.bytes, e.text);
+	ck_assert_int_eq(e.out.error, 0);
+	ck_assert_msg(e.out.bytes == strlen(want) && !memcmp(e.out.text, want, e.out.bytes), "%.*s",
+		      (int)e.out.bytes, e.out.text);
 }
 
 START_TEST(every_family_has_its_help_and_type_also_without_samples)
@@ -106,9 +106,9 @@ START_TEST(a_text_that_grows_too_long_is_an_error)
 	exposition_deinit(&e);
 	exposition_init(&e, false, 20);
 	exposition_family(&e, "x", EXPOSITION_GAUGE, "Long, and longer.");
-	ck_assert_int_eq(e.error, -E2BIG);
+	ck_assert_int_eq(e.out.error, -E2BIG);
 	exposition_sample(&e, "", 1);
-	ck_assert_uint_le(e.bytes, 20);
+	ck_assert_uint_le(e.out.bytes, 20);
 }
 END_TEST
 

@@ -82,8 +82,8 @@ START_TEST(labels_lose_the_escapes_of_the_text)
 	exposition_label(&e, "a", "1\"2\\3\n4 le=\"5\"} 6");
 	exposition_label(&e, "b", "x");
 	exposition_sample(&e, "", 0.5);
-	t.text = e.text;
-	t.bytes = e.bytes;
+	t.text = e.out.text;
+	t.bytes = e.out.bytes;
 	body = body_of(OTLP_METRICS, &t, &n);
 	point = json_array_get(json_object_get(json_object_get(
 		json_array_get(items_of(body, OTLP_METRICS), 0), "sum"), "dataPoints"), 0);
@@ -112,8 +112,8 @@ START_TEST(a_long_text_goes_on_in_the_next_body_with_the_same_family)
 	}
 	exposition_family(&e, "y", EXPOSITION_GAUGE, "Y.");
 	exposition_sample(&e, "", 1);
-	t.text = e.text;
-	t.bytes = e.bytes;
+	t.text = e.out.text;
+	t.bytes = e.out.bytes;
 	for (; t.at < t.bytes; bodies++) {
 		json_t *body = body_of(OTLP_METRICS, &t, &n);
 		json_t *first = json_array_get(items_of(body, OTLP_METRICS), 0);

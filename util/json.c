@@ -22,12 +22,12 @@ static bool json_reserve(struct json *j, size_t bytes)
 
 	if (j->error)
 		return false;
-	if (bytes <= j->room - j->bytes)
-		return true;
 	if (bytes > j->max - j->bytes) {
 		j->error = -E2BIG;
 		return false;
 	}
+	if (bytes <= j->room - j->bytes)
+		return true;
 	while (room - j->bytes < bytes)
 		room *= 2;
 	text = realloc(j->text, room);
@@ -40,7 +40,7 @@ static bool json_reserve(struct json *j, size_t bytes)
 	return true;
 }
 
-static void json_put(struct json *j, const char *s, size_t bytes)
+void json_append(struct json *j, const char *s, size_t bytes)
 {
 	if (!json_reserve(j, bytes))
 		return;
@@ -53,13 +53,13 @@ static void json_separate(struct json *j)
 	char last = j->bytes ? j->text[j->bytes - 1] : '\n';
 
 	if (last != ':' && last != '{' && last != '[' && last != '\n')
-		json_put(j, ",", 1);
+		json_append(j, ",", 1);
 }
 
 static void json_put_value(struct json *j, const char *s, size_t bytes)
 {
 	json_separate(j);
-	json_put(j, s, bytes);
+	json_append(j, s, bytes);
 }
 
 /* Write what must not stand in a string as it is; 1, the bytes it replaces. */
@@ -69,17 +69,17 @@ static size_t json_put_escaped(struct json *j, unsigned char c)
 	char text[8];
 
 	if (c >= 0x80) {
-		json_put(j, "\xef\xbf\xbd", 3);	/* U+FFFD */
+		json_append(j, "\xef\xbf\xbd", 3);	/* U+FFFD */
 		return 1;
 	}
 	for (const char *l = letter; *l; l += 2) {
 		if (*l == (char)c) {
-			json_put(j, (char[]){ '\\', l[1] }, 2);
+			json_append(j, (char[]){ '\\', l[1] }, 2);
 			return 1;
 		}
 	}
 	snprintf(text, sizeof(text), "\\u%04x", c);
-	json_put(j, text, 6);
+	json_append(j, text, 6);
 	return 1;
 }
 
@@ -109,7 +109,7 @@ static void json_put_quoted(struct json *j, const char *s, size_t bytes)
 
 static void json_put_unclean(struct json *j, const unsigned char *u)
 {
-	json_put(j, "\"", 1);
+	json_append(j, "\"", 1);
 	while (*u) {
 		size_t bytes = json_plain_bytes(u);
 		uint32_t code;
@@ -117,10 +117,10 @@ static void json_put_unclean(struct json *j, const unsigned char *u)
 		if (!bytes && *u >= 0x80)
 			bytes = utf8_decode((const char *)u, strnlen((const char *)u, 4), &code);
 		if (bytes)
-			json_put(j, (const char *)u, bytes);
+			json_append(j, (const char *)u, bytes);
 		u += bytes ? bytes : json_put_escaped(j, *u);
 	}
-	json_put(j, "\"", 1);
+	json_append(j, "\"", 1);
 }
 
 void json_put_string(struct json *j, const char *s)
@@ -184,13 +184,13 @@ void json_begin(struct json *j, char bracket)
 
 void json_end(struct json *j, char bracket)
 {
-	json_put(j, &bracket, 1);
+	json_append(j, &bracket, 1);
 }
 
 void json_key(struct json *j, const char *key)
 {
 	json_put_string(j, key);
-	json_put(j, ":", 1);
+	json_append(j, ":", 1);
 }
 
 void json_put_null(struct json *j)
@@ -270,9 +270,9 @@ void json_put_hex64(struct json *j, uint64_t value)
 
 	json_digits(text + sizeof(text), value, 16, 16);
 	json_separate(j);
-	json_put(j, "\"0x", 3);
-	json_put(j, text, sizeof(text));
-	json_put(j, "\"", 1);
+	json_append(j, "\"0x", 3);
+	json_append(j, text, sizeof(text));
+	json_append(j, "\"", 1);
 }
 
 /* Year, month, day of a day since 1970-01-01, as years that begin in March. */
@@ -313,5 +313,5 @@ void json_put_raw(struct json *j, const char *text, size_t bytes)
 
 void json_newline(struct json *j)
 {
-	json_put(j, "\n", 1);
+	json_append(j, "\n", 1);
 }

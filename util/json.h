@@ -88,6 +88,9 @@ static inline void json_begin_member(struct json *j, const char *key, char brack
 /* `text` is JSON already: one whole value, written by this module or checked. */
 void json_put_raw(struct json *j, const char *text, size_t bytes);
 
+/* Bytes as they are, also of a text that is no JSON: no comma comes before them. */
+void json_append(struct json *j, const char *text, size_t bytes);
+
 /* End of a line, where one text holds several objects. */
 void json_newline(struct json *j);
 

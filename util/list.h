@@ -54,6 +54,10 @@
 #define list_remove(l, i)	list_close((l)->at, &(l)->n, (i), sizeof(*(l)->at))
 #define array_remove(array, n, i)	list_close((array), (n), (i), sizeof((array)[0]))
 
+/* A loop over the items, with break and continue, which must not add any. */
+#define list_each(item, l)						\
+	for (__typeof__(*(l)->at) *item = (l)->at; item && item < (l)->at + (l)->n; item++)
+
 /* Calls qsort(), which takes no NULL; an empty list is one. */
 #define list_sort(l, compare)						\
 	((l)->n ? qsort((l)->at, (l)->n, sizeof(*(l)->at), (compare)) : (void)0)

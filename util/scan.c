@@ -5,6 +5,8 @@
  */
 #include "util/scan.h"
 
+#include "util/text.h"
+
 void scan_init(struct scan *s, const char *text, size_t bytes)
 {
 	*s = (struct scan){ .text = text, .at = text, .end = text + bytes };
@@ -91,21 +93,13 @@ bool scan_next(struct scan *s, char bracket)
 
 /* ---- strings --------------------------------------------------------------------------- */
 
-static int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four digits behind "\u"; UINT32_MAX: they are none. */
 static uint32_t scan_unit(struct scan *s)
 {
 	uint32_t unit = 0;
 
 	for (int i = 0; i < 4; i++, s->at++) {
-		int digit = digit_value(*s->at);
+		int digit = text_hex_digit(*s->at);
 
 		if (digit < 0)
 			return UINT32_MAX;

@@ -298,6 +298,18 @@ int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out)
 	return 0;
 }
 
+char *text_trim(char *text)
+{
+	size_t bytes;
+
+	text += strspn(text, " \t\r");
+	bytes = strlen(text);
+	while (bytes && strchr(" \t\r", text[bytes - 1]))
+		bytes--;
+	text[bytes] = '\0';
+	return text;
+}
+
 int text_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')

@@ -48,6 +48,9 @@ int text_parse_bytes(const char *text, double *bytes);
 /* Whole decimal number from min to max; returns 0 or -EINVAL. */
 int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out);
 
+/* The text without the blanks at both ends: the last ones are cut off. */
+char *text_trim(char *text);
+
 /* The value of a hex digit; -1: it is none. */
 int text_hex_digit(char c);
 

@@ -241,9 +241,7 @@ static int kernel_by_stop(const void *a, const void *b)
 static void joining_init(struct joining *j, struct kernels *k)
 {
 	*j = (struct joining){ .k = k, .first_ns = INT64_MAX };
-	for (uint32_t i = 0; i < k->all.n; i++) {
-		struct gpu_kernel *kernel = &k->all.at[i];
-
+	list_each(kernel, &k->all) {
 		if (!kernel->nccl)
 			continue;
 		*(struct gpu_kernel **)must(list_append(
@@ -392,9 +390,7 @@ static void join_match(struct joining *j)
 			fit->pairs++;
 			fit->apart_ns += (double)distance_ns;
 		}
-	for (uint32_t i = 0; i < k->units.n; i++) {
-		struct kernels_unit *u = &k->units.at[i];
-
+	list_each(u, &k->units) {
 		kernel = join_nearest(j, fits_best(&fits[u->group * KERNELS_DEVICES]), u,
 				      &distance_ns);
 		if (!kernel)
@@ -411,8 +407,7 @@ static void join_measure(struct joining *j)
 	int64_t middle;
 
 	j->shifts.n = 0;
-	for (uint32_t i = 0; i < k->units.n; i++) {
-		const struct kernels_unit *u = &k->units.at[i];
+	list_each(u, &k->units) {
 		int64_t stop_ns = (int64_t)u->stop_ns + k->offset_ns;
 
 		k->compared += u->kernel || (stop_ns >= j->first_ns && stop_ns <= j->last_ns);

@@ -47,9 +47,7 @@ bool deaths_have(const struct shots_node *node, int32_t pid)
 /* The owner of that process, as the node's communicators have it. */
 static uint64_t process_user(const struct shots_node *node, int32_t pid)
 {
-	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
-		const struct comm_ranks_read *comm = &node->rows.comms.at[i];
-
+	list_each(comm, &node->rows.comms) {
 		for (uint32_t k = 0; k < comm->local_ranks.n; k++)
 			if (comm->local_ranks.at[k].pid == pid)
 				return comm->local_ranks.at[k].uid;

@@ -665,9 +665,7 @@ static const struct flight_group *dump_group(const struct flight_dump *d,
 
 static const struct flight_call *stand_open(const struct flight_stand *s, enum flight_fit fit)
 {
-	for (uint32_t i = 0; i < s->dump->calls.n; i++) {
-		const struct flight_call *call = &s->dump->calls.at[i];
-
+	list_each(call, &s->dump->calls) {
 		if (&s->dump->groups.at[call->group] == s->group && !call->over &&
 		    (fit == FIT_ALL || call->kind == P2P))
 			return call;
@@ -839,8 +837,7 @@ static void stands_say(struct phrase *p, struct flight_stands *all, const struct
 {
 	uint32_t alone = 0, together = 0, without = 0;
 
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct flight_stand *s = &all->at[i];
+	list_each(s, all) {
 		bool is_named = rank_is_named(s->rank->row->rank, named, n);
 
 		without += !s->dump && !is_named;

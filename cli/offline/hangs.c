@@ -207,12 +207,8 @@ static bool process_is_quiet(const struct shots_node *node, int32_t pid)
 	uint64_t last_ns = 0;
 	bool has_ranks = false;
 
-	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
-		const struct comm_ranks_read *comm = &node->rows.comms.at[i];
-
-		for (uint32_t k = 0; k < comm->local_ranks.n; k++) {
-			const struct local_rank_read *rank = &comm->local_ranks.at[k];
-
+	list_each(comm, &node->rows.comms) {
+		list_each(rank, &comm->local_ranks) {
 			if (rank->pid != pid || rank->left)
 				continue;
 			has_ranks = true;
@@ -261,8 +257,7 @@ static bool comm_may_hang(const struct shots_comm *comm)
 	uint64_t last_ns = 0, seen_ns = UINT64_MAX;
 	bool agree = true;
 
-	for (uint32_t i = 0; i < comm->ranks.n; i++) {
-		const struct shots_rank *rank = &comm->ranks.at[i];
+	list_each(rank, &comm->ranks) {
 		const struct shots_clock *clock = &rank->node->clock;
 		uint64_t at_ns = shots_clock_at(clock, rank->row->last_op_mono_ns);
 
@@ -291,9 +286,7 @@ static bool hangs_may_be(const struct shots *s)
 /* Calls are compared on communicators where nobody has posted anything for a while. */
 static void ranks_drop_calls(struct comm_ranks_read *comm, uint64_t written_ns)
 {
-	for (uint32_t i = 0; i < comm->local_ranks.n; i++) {
-		struct local_rank_read *rank = &comm->local_ranks.at[i];
-
+	list_each(rank, &comm->local_ranks) {
 		if (rank->last_op_mono_ns == UNKNOWN_U64 || written_ns == UNKNOWN_U64 ||
 		    rank->last_op_mono_ns + PROVEN_NS < written_ns)
 			continue;

@@ -217,9 +217,7 @@ static json_t *offline_watched(const struct offline *o)
 	for (uint32_t i = 0; i < o->joint.shots.nodes.n; i++) {
 		const struct snapshot_read *rows = &o->joint.shots.nodes.at[i]->rows;
 
-		for (uint32_t k = 0; k < rows->processes.n; k++) {
-			const struct process_read *p = &rows->processes.at[k];
-
+		list_each(p, &rows->processes) {
 			live += p->state && !strcmp(p->state, "live");
 			if (p->job.id)
 				json_array_append_new(jobs, json_string(p->job.id));

@@ -690,8 +690,7 @@ static void comm_add_rank(struct shots_comm *comm, const struct shots_rank *rank
 
 static void shots_join(struct shots *s, const struct shots_node *node)
 {
-	for (uint32_t i = 0; i < node->rows.comms.n; i++) {
-		const struct comm_ranks_read *row = &node->rows.comms.at[i];
+	list_each(row, &node->rows.comms) {
 		struct shots_comm *comm;
 
 		if (row->comm_id == UNKNOWN_U64)

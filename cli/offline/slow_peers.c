@@ -76,9 +76,7 @@ void slow_peers_take(struct slow_peers *sp, const struct shots_node *node, bool 
 		window_drop(&sp->all, node->host);
 		window_drop(&sp->lately, node->host);
 	}
-	for (uint32_t i = 0; i < node->rows.peers.n; i++) {
-		const struct peer_read *row = &node->rows.peers.at[i];
-
+	list_each(row, &node->rows.peers) {
 		window_add(sp->shots, row->window && !strcmp(row->window, "all") ?
 				      &sp->all : &sp->lately, node->host, row);
 	}
@@ -162,9 +160,7 @@ struct slow_list {
 
 static void slow_list_take(struct slow_list *list, const struct slow_peer *p)
 {
-	for (uint32_t i = 0; i < list->n; i++) {
-		struct slow_peer *other = &list->at[i];
-
+	list_each(other, list) {
 		if (other->worst->comm != p->worst->comm || !slow_peers_are_one(other, p))
 			continue;
 		if (p->share > other->share)

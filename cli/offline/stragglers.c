@@ -127,9 +127,7 @@ static void series_rate(struct series *s)
 		struct late_usual usual;
 		bool known = false;
 
-		for (uint32_t i = 0; i < s->joints.n; i++) {
-			struct late_joint *j = &s->joints.at[i];
-
+		list_each(j, &s->joints) {
 			if (j->size_class != class)
 				continue;
 			if (!known)
@@ -207,8 +205,7 @@ static void series_add_up(struct series *s, uint64_t most_ns)
 	s->window = (struct late_window){ .wall_ns = series_wall(s) };
 	s->inside_ns = 0;
 	memset(s->tally, 0, s->ranks.n * sizeof(*s->tally));
-	for (uint32_t i = 0; i < s->joints.n; i++) {
-		const struct late_joint *j = &s->joints.at[i];
+	list_each(j, &s->joints) {
 		bool own = false;
 
 		if (j->op.blame_ns > most_ns)
@@ -297,9 +294,7 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 	s->shares = must(calloc(s->ranks.n, sizeof(*s->shares)));
 	s->late = must(calloc(s->ranks.n, sizeof(*s->late)));
 	s->told = must(calloc(s->ranks.n, sizeof(*s->told)));
-	for (uint32_t i = 0; i < s->joints.n; i++) {
-		struct late_joint *j = &s->joints.at[i];
-
+	list_each(j, &s->joints) {
 		joint_parts(j, s->parts);
 		late_measure(s->parts, j->n, &j->op);
 	}

@@ -447,8 +447,7 @@ static void otf2_match(struct trace_otf2 *o)
 {
 	LIST(struct otf2_end) ends = { 0 };
 
-	for (uint32_t i = 0; i < o->slice.n; i++) {
-		struct otf2_slice *s = &o->slice.at[i];
+	list_each(s, &o->slice) {
 		bool recv = slice_region(o, s)->recv;
 		int64_t rank = slice_number(o, s, RANK), peer = slice_number(o, s, PEER);
 
@@ -559,9 +558,7 @@ static uint32_t otf2_spread(struct trace_otf2 *o, bool last)
 	uint32_t location = NONE, further = NONE, kept = 0, went = 0;
 	LIST(uint64_t) open = { 0 };	/* ends, the innermost last */
 
-	for (uint32_t i = 0; i < o->slice.n; i++) {
-		struct otf2_slice *s = &o->slice.at[i];
-
+	list_each(s, &o->slice) {
 		if (s->location != location) {
 			location = s->location;
 			further = NONE;
@@ -660,9 +657,7 @@ static void otf2_define_clock(struct trace_otf2 *o, OTF2_GlobalDefWriter *w, uin
 {
 	uint64_t first_ns = UINT64_MAX, last_ns = 0;
 
-	for (uint32_t i = 0; i < o->slice.n; i++) {
-		const struct otf2_slice *s = &o->slice.at[i];
-
+	list_each(s, &o->slice) {
 		first_ns = s->start_ns < first_ns ? s->start_ns : first_ns;
 		last_ns = s->stop_ns > last_ns ? s->stop_ns : last_ns;
 	}

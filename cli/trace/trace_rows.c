@@ -51,9 +51,7 @@ void trace_rows_free(struct trace_rows *rows)
 {
 	if (!rows)
 		return;
-	for (uint32_t i = 0; i < rows->track.n; i++) {
-		struct trace_track *t = &rows->track.at[i];
-
+	list_each(t, &rows->track) {
 		for (uint32_t k = 0; k < t->row.n; k++)
 			free(t->row.at[k].span);
 		list_deinit(&t->row);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/text.h"
 
 #define LARGEST 65536
 
@@ -67,18 +68,6 @@ const char *config_file_error(int r)
 
 /* ---- lines --------------------------------------------------------------------- */
 
-static char *line_trim(char *s)
-{
-	size_t n;
-
-	s += strspn(s, " \t\r");
-	n = strlen(s);
-	while (n && strchr(" \t\r", s[n - 1]))
-		n--;
-	s[n] = '\0';
-	return s;
-}
-
 void config_file_walk(char *text, config_line_fn *fn, void *arg)
 {
 	unsigned number = 0;
@@ -87,7 +76,7 @@ void config_file_walk(char *text, config_line_fn *fn, void *arg)
 		char *line = strsep(&text, "\n"), *value;
 
 		number++;
-		line = line_trim(line);
+		line = text_trim(line);
 		if (!*line || *line == '#')
 			continue;
 		value = strchr(line, '=');
@@ -96,6 +85,6 @@ void config_file_walk(char *text, config_line_fn *fn, void *arg)
 			continue;
 		}
 		*value++ = '\0';
-		fn(arg, number, line_trim(line), line_trim(value));
+		fn(arg, number, text_trim(line), text_trim(value));
 	}
 }

@@ -5,15 +5,11 @@
  */
 #include "ncclinspd/metrics/exposition.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/utf8.h"
-
-#define FIRST_BYTES 4096
 
 static const struct {
 	const char *open, *text;
@@ -27,61 +23,18 @@ static const struct {
 
 void exposition_init(struct exposition *e, bool open, size_t max)
 {
-	*e = (struct exposition){ .open = open, .max = max };
+	*e = (struct exposition){ .open = open };
+	json_init(&e->out, max);
 }
 
 void exposition_deinit(struct exposition *e)
 {
-	free(e->text);
-	e->text = NULL;
-}
-
-char *exposition_steal(struct exposition *e, size_t *bytes)
-{
-	char *text = e->text;
-
-	*bytes = e->bytes;
-	e->text = NULL;
-	e->bytes = e->room = 0;
-	return text;
-}
-
-static bool exposition_make_room(struct exposition *e, size_t bytes)
-{
-	size_t room = e->room ? e->room : FIRST_BYTES;
-	char *text;
-
-	if (e->error)
-		return false;
-	if (bytes > e->max - e->bytes) {
-		e->error = -E2BIG;
-		return false;
-	}
-	if (bytes <= e->room - e->bytes)
-		return true;
-	while (room < e->bytes + bytes)
-		room *= 2;
-	text = realloc(e->text, room);
-	if (!text) {
-		e->error = -ENOMEM;
-		return false;
-	}
-	e->text = text;
-	e->room = room;
-	return true;
-}
-
-static void exposition_put(struct exposition *e, const char *text, size_t bytes)
-{
-	if (!exposition_make_room(e, bytes))
-		return;
-	memcpy(e->text + e->bytes, text, bytes);
-	e->bytes += bytes;
+	json_deinit(&e->out);
 }
 
 static void exposition_put_text(struct exposition *e, const char *text)
 {
-	exposition_put(e, text, strlen(text));
+	json_append(&e->out, text, strlen(text));
 }
 
 void exposition_family(struct exposition *e, const char *name, enum exposition_type type,
@@ -93,11 +46,11 @@ void exposition_family(struct exposition *e, const char *name, enum exposition_t
 	if (e->open)
 		bytes -= strlen(types[type].suffix);
 	exposition_put_text(e, "# HELP ");
-	exposition_put(e, name, bytes);
+	json_append(&e->out, name, bytes);
 	exposition_put_text(e, " ");
 	exposition_put_text(e, help);
 	exposition_put_text(e, "\n# TYPE ");
-	exposition_put(e, name, bytes);
+	json_append(&e->out, name, bytes);
 	exposition_put_text(e, " ");
 	exposition_put_text(e, e->open ? types[type].open : types[type].text);
 	exposition_put_text(e, "\n");
@@ -169,7 +122,7 @@ void exposition_sample(struct exposition *e, const char *suffix, double value)
 	exposition_put_text(e, suffix);
 	if (e->label_bytes) {
 		exposition_put_text(e, "{");
-		exposition_put(e, e->labels, e->label_bytes);
+		json_append(&e->out, e->labels, e->label_bytes);
 		exposition_put_text(e, "}");
 	}
 	snprintf(text, sizeof(text), " %.15g\n", value);

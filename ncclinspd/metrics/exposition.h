@@ -3,7 +3,7 @@
 #define NCCLINSPD_METRICS_EXPOSITION_H
 
 /*
- * Writes metrics as text into a buffer that grows: Prometheus' format 0.0.4, or
+ * Writes metrics as text into the buffer of json.h: Prometheus' format 0.0.4, or
  * OpenMetrics 1.0.
  *
  *     exposition_family(e, "x_ops_total", EXPOSITION_COUNTER, "Operations.");
@@ -15,9 +15,7 @@
  * memory (or of `max`) is remembered: later calls do nothing.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "util/json.h"
 
 #define EXPOSITION_TEXT_TYPE	"text/plain; version=0.0.4; charset=utf-8"
 #define EXPOSITION_OPEN_TYPE	"application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -33,9 +31,7 @@ enum exposition_type {
 };
 
 struct exposition {
-	char *text;		/* not terminated; owned */
-	size_t bytes, room, max;
-	int error;		/* 0, -ENOMEM or -E2BIG */
+	struct json out;	/* the text, and 0, -ENOMEM or -E2BIG */
 	bool open;		/* OpenMetrics */
 	const char *family;
 	char labels[EXPOSITION_LABELS];	/* labels of the next sample, as they are written */
@@ -46,9 +42,6 @@ struct exposition {
 /* Nothing is allocated until something is written; `max` bounds the text, in bytes. */
 void exposition_init(struct exposition *e, bool open, size_t max);
 void exposition_deinit(struct exposition *e);
-
-/* Hand over the text, to be freed by the caller. */
-char *exposition_steal(struct exposition *e, size_t *bytes);
 
 /* All samples of a family come in one go.  The texts are not copied. */
 void exposition_family(struct exposition *e, const char *name, enum exposition_type type,

@@ -82,11 +82,11 @@ static void textfile_make(struct textfile *t, const struct metrics *m, uint64_t 
 
 	exposition_init(&e, false, TEXT_BYTES);
 	metrics_write(m, &e, true, 0, now_ns);
-	if (e.error) {
-		writer_miss(t->writer, e.error);
+	if (e.out.error) {
+		writer_miss(t->writer, e.out.error);
 		return;
 	}
-	text = exposition_steal(&e, &bytes);
+	text = json_steal(&e.out, &bytes);
 	if (writer_put(t->writer, t->name, text, bytes) == 0)
 		t->given_ns = now_ns;
 }

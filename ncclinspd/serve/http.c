@@ -195,18 +195,6 @@ static const struct {
 	{ "Accept", request_read_accept },
 };
 
-static char *value_trim(char *value)
-{
-	size_t bytes;
-
-	value += strspn(value, " \t");
-	bytes = strlen(value);
-	while (bytes && strchr(" \t", value[bytes - 1]))
-		bytes--;
-	value[bytes] = '\0';
-	return value;
-}
-
 static int request_read_field(struct http_request *r, char *line, struct http_refusal *why)
 {
 	char *value = strchr(line, ':');
@@ -216,7 +204,7 @@ static int request_read_field(struct http_request *r, char *line, struct http_re
 	*value++ = '\0';
 	if (!text_is_token(line) || !text_is_value(value))
 		return refusal_set_malformed(why);
-	value = value_trim(value);
+	value = text_trim(value);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (!strcasecmp(fields[i].name, line))
 			return fields[i].read(r, value, why);

@@ -29,9 +29,9 @@ int serve_metrics(struct request *r, struct answer *a)
 	exposition_init(&e, request_wants_open(r), SERVE_ANSWER_BYTES);
 	metrics_write(r->serve->source.metrics, &e, r->viewer.all, r->viewer.uid,
 		      r->serve->now_ns);
-	if (e.error)
+	if (e.out.error)
 		return -ENOMEM;
-	text = exposition_steal(&e, &bytes);
+	text = json_steal(&e.out, &bytes);
 	answer_text(a, e.open ? EXPOSITION_OPEN_TYPE : EXPOSITION_TEXT_TYPE, text, bytes);
 	r->serve->collected++;
 	r->serve->collected_ns = r->serve->now_ns;

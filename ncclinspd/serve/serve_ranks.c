@@ -101,8 +101,7 @@ int serve_count_open(const struct request *r, struct process *p, struct open_ops
 	serve_collect_inflight(r, p, &all);
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		open[i] = (struct open_ops){ .oldest_ns = UNKNOWN_U64 };
-	for (uint32_t i = 0; i < all.n; i++) {
-		const struct inflight *row = &all.at[i];
+	list_each(row, &all) {
 		struct open_ops *of;
 
 		if (!row->func || row->parent || row->comm_index >= p->ncomms)
