@@ -217,11 +217,6 @@ static const char *datatype_name(const json_t *call)
 	return ops_datatype_name(member_number(call, "datatype", UINT64_MAX));
 }
 
-static json_t *json_text(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
 /* The rank in the job of a row's process, or null. */
 static json_t *attach_world_rank(const struct attach_run *a, const json_t *row)
 {

@@ -67,8 +67,7 @@ static int state_print(const struct cli *cli, const json_t *rows)
 
 int cmd_check(struct cli *cli)
 {
-	json_t *answer;
-	int code;
+	json_auto_t *answer = NULL;
 
 	if (client_get(cli->client, "/v1/findings?active=true", &answer)) {
 		printf("NCCLINSP UNKNOWN - ");
@@ -76,7 +75,5 @@ int cmd_check(struct cli *cli)
 		putchar('\n');
 		return UNKNOWN;
 	}
-	code = state_print(cli, json_object_get(answer, "findings"));
-	json_decref(answer);
-	return code;
+	return state_print(cli, json_object_get(answer, "findings"));
 }

@@ -25,7 +25,7 @@ static json_t *comm_last_seq(const json_t *last_seq)
 					 "%s%s %" JSON_INTEGER_FORMAT, used ? ", " : "", func,
 					 json_integer_value(seq));
 	}
-	return used ? json_string(text) : json_null();
+	return json_text(text);
 }
 
 /* One row per local rank, with its communicator's own members. */

@@ -104,14 +104,13 @@ static void print_wishes(const json_t *wishes)
 /* The reasons and wishes, for which a table has no room. */
 static int print_notes(struct cli *cli)
 {
-	json_t *root;
+	json_auto_t *root = NULL;
 	int r = client_get(cli->client, "/v1/level", &root);
 
 	if (r)
 		return cli_fail(cli, r);
 	print_reasons(cli, json_object_get(root, "processes"));
 	print_wishes(json_object_get(root, "wishes"));
-	json_decref(root);
 	return CLI_DONE;
 }
 

@@ -48,7 +48,7 @@ static int print_daemon(struct cli *cli)
 	const struct report_style style = cli_report_style(cli);
 	const struct column rss = { NULL, NULL, COL_BYTES, "daemon.rss_bytes", 0, 0, 0 };
 	char bytes[REPORT_CELL];
-	json_t *root;
+	json_auto_t *root = NULL;
 	int r = client_get(cli->client, "/v1/overhead", &root);
 
 	if (r)
@@ -56,7 +56,6 @@ static int print_daemon(struct cli *cli)
 	report_cell(&rss, root, &style, bytes, sizeof(bytes));
 	printf("ncclinspd: %.2f%% of a core since it began, %s\n",
 	       100 * json_number_value(report_get(root, "daemon.cpu_share")), bytes);
-	json_decref(root);
 	return CLI_DONE;
 }
 

@@ -113,7 +113,7 @@ static void run_start_own(struct job_run *run, struct cli *cli)
 
 static void run_find_daemon(struct job_run *run, struct cli *cli)
 {
-	json_t *config = NULL;
+	json_auto_t *config = NULL;
 	int r = client_get(cli->client, "/v1/config", &config);
 
 	if (!r)
@@ -122,7 +122,6 @@ static void run_find_daemon(struct job_run *run, struct cli *cli)
 		run_start_own(run, cli);
 	else
 		run_complain("cannot ask the daemon", client_error(cli->client));
-	json_decref(config);
 }
 
 /* Processes of this run can be told from others' on the node. */
@@ -324,12 +323,11 @@ static void findings_put(const struct job_run *run, struct cli *cli)
 /* A daemon of our own may write down single operations, too: it has nobody else's. */
 static int snapshot_have_written(const struct job_run *run, const struct cli *cli)
 {
-	json_t *root = NULL;
+	json_auto_t *root = NULL;
 	int r = client_post(cli->client, "/v1/snapshot", &root);
 
 	if (!r && rename(member_text(root, "path", ""), run->snapshot))
 		r = -errno;
-	json_decref(root);
 	return r;
 }
 
@@ -372,7 +370,7 @@ static void report_put(const struct job_run *run, const struct cli *cli)
 /* The job's own output went to stdout: what we say goes beside it, to stderr. */
 static void run_tell(struct job_run *run, struct cli *cli, int status)
 {
-	json_t *all = NULL;
+	json_auto_t *all = NULL;
 	size_t n = run_settle(run, cli, &all);
 
 	fflush(stdout);
@@ -385,7 +383,6 @@ static void run_tell(struct job_run *run, struct cli *cli, int status)
 	fflush(stdout);
 	if (n && cli->report_dir)
 		report_put(run, cli);
-	json_decref(all);
 }
 
 /* One of those that a launcher starts on a node: the last, or the first rank's. */

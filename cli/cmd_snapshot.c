@@ -4,12 +4,11 @@
 
 int cmd_snapshot(struct cli *cli)
 {
-	json_t *root;
+	json_auto_t *root = NULL;
 	int r = client_post(cli->client, "/v1/snapshot", &root);
 
 	if (r)
 		return cli_fail(cli, r);
 	puts(json_string_value(json_object_get(root, "path")) ?: "-");
-	json_decref(root);
 	return CLI_DONE;
 }

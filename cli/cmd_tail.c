@@ -74,7 +74,7 @@ static void tail_on_remark(struct tail *tail, const char *kind, const json_t *ev
 static int tail_on_line(void *arg, const char *text, size_t len)
 {
 	struct tail *tail = arg;
-	json_t *event = intake_read(text, len, NULL);
+	json_auto_t *event = intake_read(text, len, NULL);
 	const char *kind = json_string_value(json_object_get(event, "kind"));
 	bool shown = false;
 
@@ -82,7 +82,6 @@ static int tail_on_line(void *arg, const char *text, size_t len)
 		shown = tail_on_operation(tail, event, text);
 	else if (kind)
 		tail_on_remark(tail, kind, event, text);
-	json_decref(event);
 	if (fflush(stdout))
 		return 1;
 	if (shown && tail->left != CLI_ANY && !--tail->left)

@@ -82,7 +82,7 @@ int target_change(struct cli *cli, const char *path, json_t *body,
 		  void (*tell)(struct cli *cli, const json_t *answer))
 {
 	int code = body_put_target(cli, body), r;
-	json_t *answer;
+	json_auto_t *answer = NULL;
 
 	if (cli->dry_run)
 		json_object_set_new(body, "dry_run", json_true());
@@ -94,7 +94,6 @@ int target_change(struct cli *cli, const char *path, json_t *body,
 		report_answer(client_body(cli->client), stdout);
 	else
 		tell(cli, answer);
-	json_decref(answer);
 	return CLI_DONE;
 }
 
@@ -125,7 +124,7 @@ static void target_name_members(json_t *processes, const json_t *comm)
 
 int target_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	json_t *comms;
+	json_auto_t *comms = NULL;
 	int r;
 
 	r = client_get(cli->client, "/v1/comms?fields=comm_id,name,local_ranks.pid", &comms);
@@ -135,6 +134,5 @@ int target_fetch(struct cli *cli, void *arg, json_t **root)
 	json_each(comm, json_object_get(comms, "comms"))
 		if (!r && label_matches(cli->comm, comm))
 			target_name_members(json_object_get(*root, "processes"), comm);
-	json_decref(comms);
 	return r;
 }

@@ -185,7 +185,7 @@ static int client_fail_host(struct client *client)
 static int client_find_clock(struct client *client)
 {
 	struct timespec now;
-	json_t *status;
+	json_auto_t *status = NULL;
 	int r;
 
 	if (client->has_clock)
@@ -203,7 +203,6 @@ static int client_find_clock(struct client *client)
 	client->behind_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec -
 			    json_integer_value(json_object_get(status, "uptime_ns")) -
 			    json_integer_value(json_object_get(status, "started_mono_ns"));
-	json_decref(status);
 	return 0;
 }
 
@@ -550,7 +549,7 @@ const char *client_body(const struct client *client)
 /* Another node's times are moved to this one's clock. */
 static int client_hand_on_line(struct client *client, const char *text, size_t len)
 {
-	json_t *line = client->behind_ns ? json_loadb(text, len, 0, NULL) : NULL;
+	json_auto_t *line = client->behind_ns ? json_loadb(text, len, 0, NULL) : NULL;
 	char *moved;
 	int r;
 
@@ -560,7 +559,6 @@ static int client_hand_on_line(struct client *client, const char *text, size_t l
 	moved = must(json_dumps(line, JSON_COMPACT));
 	r = client->on_line(client->on_line_arg, moved, strlen(moved));
 	free(moved);
-	json_decref(line);
 	return r;
 }
 

@@ -16,6 +16,12 @@
 
 #include "util/unknown.h"
 
+/* The text as a value; null where it is NULL or empty. */
+static inline json_t *json_text(const char *text)
+{
+	return text && *text ? json_string(text) : json_null();
+}
+
 /* A loop over the items of an array, with break and continue; over none where it is no array. */
 #define json_each(item, array)								\
 	for (size_t item##_at = 0, item##_left = 0;					\

@@ -241,12 +241,11 @@ static void rows_label(const struct listing_query *query, const struct listing *
 		       json_t *rows)
 {
 	bool known = listing_is_known(listing);
-	json_t *names = known ? label_names(NULL) : listing_comms(query->cli);
+	json_auto_t *names = known ? label_names(NULL) : listing_comms(query->cli);
 
 	json_each(row, rows)
 		label_learn(names, row);
 	label_rows(rows, names);
-	json_decref(names);
 	label_put_jobs(rows, query->jobs);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/must.h"
 #include "util/text.h"
 
 #define LINES 1024
@@ -35,11 +36,9 @@ static struct line *new_line(struct frame *frame, enum line_attr attr, int inden
 void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, const char *text)
 {
 	struct line *line = new_line(frame, attr, first);
-	char *copy = strdup(text), *left = copy, *word;
+	char *copy = must(strdup(text)), *left = copy, *word;
 	int indent = first;
 
-	if (!copy)
-		exit(EXIT_FAILURE);
 	while ((word = strsep(&left, " "))) {
 		bool starts = line->columns == indent;
 

@@ -99,7 +99,7 @@ static void variables_add_set(json_t *rows, const json_t *all, const char *const
 
 int variables_read(int64_t pid, json_t **rows)
 {
-	json_t *all = NULL;
+	json_auto_t *all = NULL;
 	int r = variables_read_all("/proc", pid, &all);
 
 	if (r)
@@ -117,6 +117,5 @@ int variables_read(int64_t pid, json_t **rows)
 			  "no longer read: use NCCLINSP_KERNELS");
 	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers),
 			  "describes the job; the plugin copies it");
-	json_decref(all);
 	return 0;
 }

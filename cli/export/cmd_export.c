@@ -155,13 +155,12 @@ static void export_take_operation(struct export *e, json_t *op)
 {
 	struct inspector_context context = { .host = e->host };
 	json_auto_t *record = NULL;
-	json_t *rows = json_pack("[O]", op);
+	json_auto_t *rows = json_pack("[O]", op);
 	char key[128];
 
 	label_learn(e->names, op);
 	label_rows(rows, e->names);
 	label_put_jobs(rows, e->query.jobs);
-	json_decref(rows);
 	if (!listing_wants(&e->query, op))
 		return;
 	context.nnodes = export_nnodes(e, op);
@@ -210,14 +209,13 @@ static int export_on_line(void *arg, const char *text, size_t len)
 /* *lost: records of all processes that one sees.  As client_get(). */
 static int export_read_status(struct export *e, json_int_t *lost)
 {
-	json_t *status;
+	json_auto_t *status = NULL;
 	int r = client_get(e->cli->client, "/v1/status", &status);
 
 	if (r)
 		return r;
 	*lost = json_integer_value(report_get(status, "ingest.lost"));
 	snprintf(e->host, sizeof(e->host), "%s", member_text(status, "host", "unknown"));
-	json_decref(status);
 	return 0;
 }
 

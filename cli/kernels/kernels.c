@@ -257,7 +257,7 @@ static int kineto_take_event(struct kineto *f)
 		{ "kernel", kineto_add_kernel }, { "cuda_runtime", kineto_add_launch },
 		{ "cuda_driver", kineto_add_launch }, { "user_annotation", kineto_add_step },
 	};
-	json_t *event = NULL;
+	json_auto_t *event = NULL;
 	int r = 0;
 
 	f->any_event = true;
@@ -273,7 +273,6 @@ static int kineto_take_event(struct kineto *f)
 		    !strcmp(member_text(event, "ph", ""), "X"))
 			r = kinds[i].add(f, event);
 	}
-	json_decref(event);
 	return r;
 }
 
@@ -294,10 +293,9 @@ static int kineto_read_events(struct kineto *f)
 
 static void kineto_take_rank(struct kineto *f)
 {
-	json_t *info = intake_read(f->value.at, f->value.n - 1, NULL);
+	json_auto_t *info = intake_read(f->value.at, f->value.n - 1, NULL);
 
 	f->k->rank = member_i32(info, "rank");
-	json_decref(info);
 }
 
 static int kineto_read_members(struct kineto *f)

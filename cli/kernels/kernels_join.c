@@ -169,8 +169,8 @@ static bool row_is_ours(const json_t *row, const json_t *process)
 /* All that the GPU timed of the process; the number of communicators and ranks that they are of. */
 static uint32_t join_take_units(struct kernels *k, const json_t *process, const json_t *rows)
 {
-	json_t *groups = must(json_object()), *batches = must(json_object());
-	json_t *latest = rows_latest(rows, process);
+	json_auto_t *groups = must(json_object()), *batches = must(json_object());
+	json_auto_t *latest = rows_latest(rows, process);
 	uint32_t ngroups;
 	char key[256];
 
@@ -196,11 +196,7 @@ static uint32_t join_take_units(struct kernels *k, const json_t *process, const 
 		}
 		unit_take(&k->units.at[unit], row);
 	}
-	ngroups = (uint32_t)json_object_size(groups);
-	json_decref(groups);
-	json_decref(batches);
-	json_decref(latest);
-	return ngroups;
+	return (uint32_t)json_object_size(groups);
 }
 
 /* ---- the shift ---------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/common/listing.h"
 #include "cli/offline/runs.h"
@@ -218,7 +219,7 @@ static void diff_measure_links(struct diff *d)
 
 static void row_set_text(json_t *row, const char *key, const char *text)
 {
-	json_object_set_new(row, key, text && *text ? json_string(text) : json_null());
+	json_object_set_new(row, key, json_text(text));
 }
 
 static void row_set_rank(json_t *row, const char *key, int32_t rank)

@@ -147,24 +147,17 @@ static json_t *engine_query(struct engine_asked *a, const char *path, const char
 
 /* ---- labels ------------------------------------------------------------------------- */
 
-static json_int_t label_number(const json_t *labels, const char *name, json_int_t none)
-{
-	const char *text = member_text(labels, name, NULL);
-
-	return text ? strtoll(text, NULL, 10) : none;
-}
-
+/* To the engine a label that is empty is none. */
 static json_t *label_json(const json_t *labels, const char *name)
 {
-	const char *text = member_text(labels, name, NULL);
-
-	return text ? json_string(text) : json_null();
+	return json_text(member_text(labels, name, NULL));
 }
 
 static json_t *label_integer(const json_t *labels, const char *name)
 {
-	return member_text(labels, name, NULL) ? json_integer(label_number(labels, name, 0)) :
-						 json_null();
+	const char *text = member_text(labels, name, NULL);
+
+	return text ? json_integer(strtoll(text, NULL, 10)) : json_null();
 }
 
 /* The name of a rank, or without `rank` of a communicator, on a node. */
@@ -582,18 +575,17 @@ static double point_value(const json_t *point)
 
 static bool asked_take_now(struct engine_asked *a, const struct asked_now *q)
 {
-	json_t *all = asked_series(a, "/api/v1/query", q->query, "");
+	json_auto_t *all = asked_series(a, "/api/v1/query", q->query, "");
 
 	json_each(series, all)
 		q->take(a, json_object_get(series, "metric"),
 			point_value(json_object_get(series, "value")));
-	json_decref(all);
 	return all;
 }
 
 static bool asked_take_past(struct engine_asked *a, const struct asked_past *q)
 {
-	json_t *all;
+	json_auto_t *all = NULL;
 	char range[160];
 
 	snprintf(range, sizeof(range), "&start=%.0f&end=%" PRId64 "&step=%.0f",
@@ -604,7 +596,6 @@ static bool asked_take_past(struct engine_asked *a, const struct asked_past *q)
 			q->take(a, json_object_get(series, "metric"),
 				json_number_value(json_array_get(point, 0)), point_value(point),
 				q->what);
-	json_decref(all);
 	return all;
 }
 

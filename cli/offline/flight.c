@@ -334,10 +334,9 @@ static json_t *dump_parse(struct flight *f, const char *bytes, size_t n, const c
 bool flight_take(struct flight *f, int32_t rank, const char *bytes, size_t n, const char **why)
 {
 	struct flight_dump d = { .rank = rank };
-	json_t *root = dump_parse(f, bytes, n, why);
+	json_auto_t *root = dump_parse(f, bytes, n, why);
 	bool known = root && dump_read(f, &d, root, why);
 
-	json_decref(root);
 	if (known)
 		*(struct flight_dump *)must(list_append(&f->dumps)) = d;
 	else

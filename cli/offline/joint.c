@@ -342,7 +342,7 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	const struct shots_rank *rank = shots_rank(l->comm, l->rank);
 	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
 	const json_t *own = told_own_finding(t, rank, "straggler");
-	json_t *row;
+	json_auto_t *row = NULL;
 
 	if (!own && late_span(l) < WINDOW_NS / LATE_SUSPECT && !late_has_lasted(t, l, own))
 		return;
@@ -353,7 +353,6 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	json_object_set_new(row, "last", json_integer((json_int_t)l->c.last));
 	json_object_set_new(row, "share", json_real(share));
 	keep_worst(t, rank, row);
-	json_decref(row);
 }
 
 static bool kind_is_of_hang(const json_t *row)

@@ -274,7 +274,7 @@ json_t *page_ops_by_size(const json_t *ops)
 
 static void page_speed(const struct page *page)
 {
-	json_t *rows = page_ops_by_size(page->ops);
+	json_auto_t *rows = page_ops_by_size(page->ops);
 
 	page_section(page, "speed", "Bandwidth by size",
 		     "Bus bandwidth as in nccl-tests, the mean of all ranks, over the whole time. "
@@ -282,7 +282,6 @@ static void page_speed(const struct page *page)
 		     "the bandwidth <b>without waiting</b> for late ranks.");
 	page_table(page, speed_columns, ARRAY_LEN(speed_columns), rows,
 		   "No operation has finished in the time of these files.");
-	json_decref(rows);
 	page_section_end(page);
 }
 

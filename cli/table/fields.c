@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/base/must.h"
 #include "util/meant.h"
 
 /* "P50(us)" without its unit: as many bytes. */
@@ -105,13 +106,11 @@ static int fields_add(struct fields *fields, const struct column *column)
 int fields_select(struct fields *fields, const struct column *columns, size_t count,
 		  const char *list, char **unknown)
 {
-	char *copy = strdup(list), *left = copy, *name;
+	char *copy = must(strdup(list)), *left = copy, *name;
 	const struct column *column;
 	int r = 0;
 	bool by_name;
 
-	if (!copy)
-		abort();
 	fields->count = 0;
 	while (!r && (name = strsep(&left, ","))) {
 		column = fields_find(columns, count, name, &by_name);

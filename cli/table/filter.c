@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/base/must.h"
 #include "cli/table/fields.h"
 #include "util/list.h"
 #include "util/text.h"
@@ -117,11 +118,9 @@ int filter_add(struct filter *filter, const char *expression, char *why, size_t 
 
 static bool cell_contains_any(const char *cell, const char *strings)
 {
-	char *copy = strdup(strings), *left = copy, *one;
+	char *copy = must(strdup(strings)), *left = copy, *one;
 	bool found = false;
 
-	if (!copy)
-		abort();
 	while (!found && (one = strsep(&left, "|")))
 		found = *one && strcasestr(cell, one);
 	free(copy);

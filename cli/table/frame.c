@@ -4,15 +4,15 @@
 
 #include <stdlib.h>
 
+#include "cli/base/must.h"
+
 void frame_init(struct frame *frame, int columns, int lines)
 {
 	frame->columns = columns < LINE_BYTES / 4 ? columns : LINE_BYTES / 4;
 	frame->capacity = lines;
 	frame->count = 0;
 	frame->page = false;
-	frame->lines = calloc((size_t)lines + 1, sizeof(*frame->lines));
-	if (!frame->lines)
-		abort();
+	frame->lines = must(calloc((size_t)lines + 1, sizeof(*frame->lines)));
 }
 
 void frame_deinit(struct frame *frame)

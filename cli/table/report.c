@@ -45,10 +45,8 @@ static int keys_compare(const void *left, const void *right)
 void report_sort(json_t *rows, const struct column *column, bool ascending)
 {
 	size_t n = json_array_size(rows);
-	struct sort_key *keys = calloc(n + 1, sizeof(*keys));
+	struct sort_key *keys = must(calloc(n + 1, sizeof(*keys)));
 
-	if (!keys)
-		abort();
 	for (size_t i = 0; i < n; i++) {
 		struct sort_key *key = &keys[i];
 

@@ -146,7 +146,7 @@ static void ask_search(struct place *place, const struct view *view, int step)
 {
 	struct place_step *at = place_step(place);
 	enum view_table table = place_table(place);
-	json_t *rows = rows_select(view, place, table, at->scope);
+	json_auto_t *rows = rows_select(view, place, table, at->scope);
 	int n = (int)json_array_size(rows);
 
 	for (int i = 0; i < n && place->search[0]; i++) {
@@ -158,7 +158,6 @@ static void ask_search(struct place *place, const struct view *view, int step)
 		place_move(place, row - at->cursor);
 		break;
 	}
-	json_decref(rows);
 }
 
 void ask_search_next(struct place *place, const struct view *view, int step)

@@ -44,7 +44,7 @@ void capture_name(char path[CAPTURE_PATH])
 /* "4711,4712": the processes of these targets, each once. */
 static void capture_list_pids(char list[PID_LIST], const json_t *bodies, const json_t *ranks)
 {
-	json_t *once = json_object();
+	json_auto_t *once = json_object();
 	size_t used = 0;
 
 	list[0] = '\0';
@@ -62,7 +62,6 @@ static void capture_list_pids(char list[PID_LIST], const json_t *bodies, const j
 						 used ? "," : "", pid);
 		}
 	}
-	json_decref(once);
 }
 
 /* The option that names whom: of several targets, all their processes. */

@@ -109,11 +109,10 @@ static void table_fit(struct report *report, const struct frame *frame, const st
 		.now_ns = view->now_ns, .coarse = place->interactive,
 		.varies = json_array_size(view->rows[VIEW_JOBS]) > 1 && !place_job(place),
 	};
-	json_t *fitted = rows_to_fit(frame, rows, first);
+	json_auto_t *fitted = rows_to_fit(frame, rows, first);
 
 	report_init(report, view_tables[table].columns, *view_tables[table].count, &style);
 	report_fit(report, fitted, frame->columns - marks_width(place));
-	json_decref(fitted);
 }
 
 /*
@@ -193,7 +192,7 @@ static void layout_put_first_table(struct frame *frame, const struct view *view,
 {
 	struct place_step *step = place_step(place);
 	enum view_table table = place_table(place);
-	json_t *rows = rows_select(view, place, table, step->scope);
+	json_auto_t *rows = rows_select(view, place, table, step->scope);
 
 	place->page = layout_clamp(frame_room(frame) - 1, 1, INT16_MAX);
 	table_put_cursor(place, view, table, rows);
@@ -201,7 +200,6 @@ static void layout_put_first_table(struct frame *frame, const struct view *view,
 	if (!table_put(frame, view, place, table, rows, step->scroll, INT16_MAX,
 		       place->interactive ? step->cursor : -1, &place->shown))
 		place->header_line = -1;
-	json_decref(rows);
 }
 
 /* Other tables there is room for, the screens in their order; keys do not act on them. */
@@ -277,11 +275,10 @@ static void help_put_screen(struct frame *frame, const struct view *view, const 
 	const struct place_path *path = &place->path[place->screen];
 	const struct place_step *step = &path->step[path->depth];
 	enum view_table table = place_table(place);
-	json_t *rows = rows_select(view, place, table, step->scope);
+	json_auto_t *rows = rows_select(view, place, table, step->scope);
 	struct report report;
 
 	table_fit(&report, frame, view, place, table, rows, step->scroll);
-	json_decref(rows);
 	help_put_columns(frame, &report, table, true);
 	line_put(frame_add(frame), LINE_BOLD,
 		 "Not shown now: there is no room, or nothing is known");

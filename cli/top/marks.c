@@ -128,7 +128,7 @@ static void fold_branch(struct place *place, const json_t *rows)
 
 void marks_fold(struct place *place, const struct view *view, enum marks_fold how)
 {
-	json_t *rows;
+	json_auto_t *rows = NULL;
 
 	if (place_table(place) != VIEW_TREE || place_step(place)->row)
 		return;
@@ -143,7 +143,6 @@ void marks_fold(struct place *place, const struct view *view, enum marks_fold ho
 		json_object_clear(place->folded);
 	else
 		fold_all(place, rows);
-	json_decref(rows);
 }
 
 /* "- tp:1ecf", or "+ tp:1ecf (2)" with how many ranks, or communicators, are folded away. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/base/member.h"
+#include "cli/base/must.h"
 #include "cli/table/filter.h"
 #include "cli/top/marks.h"
 
@@ -92,9 +93,7 @@ json_t *rows_values(const struct view *view, enum place_pick pick)
 		rank_value(rank, pick, text);
 		json_object_set_new(seen, text, json_true());
 	}
-	sorted = calloc(json_object_size(seen) + 1, sizeof(*sorted));
-	if (!sorted)
-		abort();
+	sorted = must(calloc(json_object_size(seen) + 1, sizeof(*sorted)));
 	json_object_foreach(seen, key, unused)
 		sorted[n++] = key;
 	qsort(sorted, n, sizeof(*sorted), texts_compare);

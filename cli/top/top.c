@@ -128,14 +128,13 @@ static void top_tell_failure(struct top *top)
 /* The number of processes it is about; negative: it failed, and why is told. */
 static int top_put_level(struct top *top, const json_t *body)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int n = client_put(top->cli->client, "/v1/level", body, &answer);
 
 	if (n)
 		top_tell_failure(top);
 	else
 		n = (int)json_array_size(json_object_get(answer, "processes"));
-	json_decref(answer);
 	return n;
 }
 
@@ -177,7 +176,7 @@ static void top_start_trace(struct top *top)
 static void top_send_snapshot(struct top *top)
 {
 	struct top_wish *wish = &top->place.wish;
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 
 	wish->snapshot = false;
 	if (client_post(top->cli->client, "/v1/snapshot", &answer))
@@ -185,17 +184,15 @@ static void top_send_snapshot(struct top *top)
 	else
 		snprintf(wish->told, sizeof(wish->told), "snapshot: %s",
 			 json_string_value(json_object_get(answer, "path")) ?: "-");
-	json_decref(answer);
 }
 
 /* Send what was confirmed, and tell what came of it until the next key. */
 static void top_send_wishes(struct top *top)
 {
-	json_t *body = focus_due(&top->place.focus, cli_now_ns());
+	json_auto_t *body = focus_due(&top->place.focus, cli_now_ns());
 
 	if (body && top_put_level(top, body) < 0)
 		focus_failed(&top->place.focus);
-	json_decref(body);
 	if (top->place.wish.due && top->place.wish.file[0])
 		top_start_trace(top);
 	else if (top->place.wish.due)

@@ -165,11 +165,10 @@ void wish_take_level(struct top_wish *wish, int index)
 /* The first target after the node is what is tagged, or the least that the row is of. */
 void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, const char *file)
 {
-	json_t *items = wish_targets(wish, row, tagged);
+	json_auto_t *items = wish_targets(wish, row, tagged);
 	size_t index = json_array_size(items) > 1;
 
 	wish_take_target(wish, (int)index, json_string_value(json_array_get(items, index)));
-	json_decref(items);
 	wish->level = LEVEL_TRACE;
 	snprintf(wish->file, sizeof(wish->file), "%s", file);
 	snprintf(wish->question, sizeof(wish->question), "Trace %s for %d s into %s? (y/n)",
@@ -247,10 +246,9 @@ void wish_put_facts(struct frame *frame, const struct top_wish *wish, const json
 
 void wish_put_focus_facts(struct frame *frame, json_int_t pid, const json_t *ranks)
 {
-	json_t *bodies = json_pack("[{s:I}]", "pid", pid);
+	json_auto_t *bodies = json_pack("[{s:I}]", "pid", pid);
 
 	put_facts(frame, bodies, LEVEL_ALL, ranks, "half a minute after you look elsewhere");
-	json_decref(bodies);
 }
 
 void wish_confirm(struct top_wish *wish)

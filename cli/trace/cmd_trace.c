@@ -200,10 +200,9 @@ static bool session_goes_on(void *arg)
 static int session_on_line(void *arg, const char *text, size_t len)
 {
 	struct session *s = arg;
-	json_t *line = intake_read(text, len, NULL);
+	json_auto_t *line = intake_read(text, len, NULL);
 
 	trace_take_line(&s->trace, line);
-	json_decref(line);
 	return !session_goes_on(s);
 }
 
@@ -263,7 +262,7 @@ static int session_follow(struct session *s, uint64_t for_ns)
 static int session_take_live(struct session *s)
 {
 	uint64_t for_ns = s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS;
-	json_t *processes = NULL, *comms = NULL;
+	json_auto_t *processes = NULL, *comms = NULL;
 	int r = client_get(s->cli->client, "/v1/processes", &processes), code;
 
 	if (r == 0)
@@ -277,8 +276,6 @@ static int session_take_live(struct session *s)
 			       json_object_get(comms, "comms"));
 		code = session_raise_level(s, (double)for_ns * 1e-9);
 	}
-	json_decref(processes);
-	json_decref(comms);
 	return code ? code : session_follow(s, for_ns);
 }
 
@@ -294,7 +291,7 @@ static void on_event(const struct process *p, const struct event *event, void *a
 /* The process's name, and what it left unfinished. */
 static void take_rows(struct session *s, uint64_t until_ns)
 {
-	json_t *processes = NULL, *comms = NULL, *inflight = NULL;
+	json_auto_t *processes = NULL, *comms = NULL, *inflight = NULL;
 
 	client_get(s->cli->client, "/v1/processes", &processes);
 	client_get(s->cli->client, "/v1/comms", &comms);
@@ -303,9 +300,6 @@ static void take_rows(struct session *s, uint64_t until_ns)
 		       json_object_get(comms, "comms"));
 	json_each(row, json_object_get(inflight, "inflight"))
 		trace_inflight(&s->trace, row, until_ns);
-	json_decref(processes);
-	json_decref(comms);
-	json_decref(inflight);
 }
 
 /* Draws what the segment holds and, of a process that runs, what comes in the time. */
@@ -353,7 +347,7 @@ static int session_take_exemplar(struct session *s, const char *id)
 {
 	char target[128];
 	const char *why;
-	json_t *root;
+	json_auto_t *root = NULL;
 	int r;
 
 	if (strspn(id, "0123456789TZ.-") != strlen(id) || strlen(id) > 64)
@@ -367,7 +361,6 @@ static int session_take_exemplar(struct session *s, const char *id)
 	if (r)
 		return cli_fail(s->cli, r);
 	r = trace_document(&s->trace, root, &why);
-	json_decref(root);
 	return r ? session_tell_refused(id, why, r) : CLI_DONE;
 }
 

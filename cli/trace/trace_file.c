@@ -153,16 +153,13 @@ static int file_read_compressed(struct trace *t, FILE *in, const char **why)
 	CLEANUP(cleanup_freep) char *packed = must(malloc(LINE_MOST));
 	CLEANUP(cleanup_freep) char *text = NULL;
 	size_t n = fread(packed, 1, LINE_MOST, in), bytes;
-	json_t *root;
-	int r;
+	json_auto_t *root = NULL;
 
 	*why = "damaged, or too large";
 	if (n == LINE_MOST || zst_expand(packed, n, LINE_MOST, &text, &bytes) < 0)
 		return -EBADMSG;
 	root = intake_read(text, bytes, NULL);
-	r = root ? trace_document(t, root, why) : -EBADMSG;
-	json_decref(root);
-	return r;
+	return root ? trace_document(t, root, why) : -EBADMSG;
 }
 
 int trace_read(struct trace *t, FILE *in, const char **why)

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 
 #include "cli/base/must.h"
+#include "tables/keyed.h"
 
-#define BUCKETS 8192
+struct heads_key {
+	uint64_t source, token;
+};
 
-/* A place that is used again, the oldest first. */
 struct heads_entry {
-	uint64_t token;
-	uint32_t source;
-	bool used;
+	struct keyed_head keyed;
+	struct heads_key key;
 	bool drawn;		/* `head` is its slice; false: only children have come */
-	uint32_t next;		/* the next of its bucket, plus one */
 	uint32_t waiting;	/* the first, plus one */
 	struct trace_head head;
 };
@@ -28,74 +28,49 @@ struct waiting {
 
 struct trace_heads {
 	struct trace_writer *w;
-	uint32_t bucket[BUCKETS];	/* plus one */
-	uint32_t turn, waiting_turn;
-	struct heads_entry entry[TRACE_HEADS];
+	struct keyed entries;
+	uint32_t waiting_turn;
 	struct waiting waiting[TRACE_WAITING];
 };
+
+static void heads_drop_waiting(void *item, void *heads)
+{
+	struct heads_entry *e = item;
+	struct trace_heads *h = heads;
+
+	for (uint32_t next = e->waiting; next; next = h->waiting[next - 1].next)
+		h->waiting[next - 1].entry = 0;
+	e->waiting = 0;
+}
 
 struct trace_heads *trace_heads_new(struct trace_writer *w)
 {
 	struct trace_heads *h = must(calloc(1, sizeof(*h)));
 
 	h->w = w;
+	must(keyed_init(&h->entries, &KEYED_CONFIG(struct heads_entry, key, TRACE_HEADS,
+		.seed = (uintptr_t)h, .gone = heads_drop_waiting, .arg = h)) ? NULL : h);
 	return h;
 }
 
 void trace_heads_free(struct trace_heads *h)
 {
+	if (h)
+		keyed_deinit(&h->entries);
 	free(h);
-}
-
-static uint32_t *heads_bucket(struct trace_heads *h, uint32_t source, uint64_t token)
-{
-	uint64_t hash = (token ^ (uint64_t)source << 48) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return &h->bucket[(hash >> 32) % BUCKETS];
 }
 
 static struct heads_entry *heads_find(struct trace_heads *h, uint32_t source, uint64_t token)
 {
-	for (uint32_t next = *heads_bucket(h, source, token); next; next = h->entry[next - 1].next)
-		if (h->entry[next - 1].token == token && h->entry[next - 1].source == source)
-			return &h->entry[next - 1];
-	return NULL;
-}
-
-static void heads_drop_waiting(struct trace_heads *h, struct heads_entry *e)
-{
-	for (uint32_t next = e->waiting; next; next = h->waiting[next - 1].next)
-		h->waiting[next - 1].entry = 0;
-	e->waiting = 0;
-}
-
-static void heads_unlink(struct trace_heads *h, struct heads_entry *e)
-{
-	uint32_t *link = heads_bucket(h, e->source, e->token);
-	uint32_t self = (uint32_t)(e - h->entry) + 1;
-
-	while (*link != self)
-		link = &h->entry[*link - 1].next;
-	*link = e->next;
+	return keyed_find(&h->entries, &(struct heads_key){ source, token });
 }
 
 static struct heads_entry *heads_find_or_add(struct trace_heads *h, uint32_t source, uint64_t token)
 {
-	struct heads_entry *e = heads_find(h, source, token);
-	uint32_t *bucket;
+	bool made;
 
-	if (e)
-		return e;
-	e = &h->entry[h->turn++ % TRACE_HEADS];
-	if (e->used) {
-		heads_drop_waiting(h, e);
-		heads_unlink(h, e);
-	}
-	bucket = heads_bucket(h, source, token);
-	*e = (struct heads_entry){ .token = token, .source = source, .used = true,
-				   .next = *bucket };
-	*bucket = (uint32_t)(e - h->entry) + 1;
-	return e;
+	return heads_find(h, source, token) ?:
+	       must(keyed_use(&h->entries, &(struct heads_key){ source, token }, 0, &made));
 }
 
 static void heads_draw(struct trace_heads *h, const struct heads_entry *e, struct trace_at at,
@@ -124,7 +99,7 @@ void trace_heads_add(struct trace_heads *h, uint32_t source, uint64_t token,
 	e->drawn = true;
 	for (uint32_t next = e->waiting; next; next = h->waiting[next - 1].next)
 		heads_draw(h, e, h->waiting[next - 1].at, h->waiting[next - 1].start_ns);
-	heads_drop_waiting(h, e);
+	heads_drop_waiting(e, h);
 }
 
 const struct trace_head *trace_heads_find(struct trace_heads *h, uint32_t source, uint64_t token)
@@ -141,9 +116,9 @@ static void heads_wait_for(struct trace_heads *h, struct heads_entry *e, struct 
 	struct waiting *w = &h->waiting[h->waiting_turn++ % TRACE_WAITING];
 
 	if (w->entry)
-		heads_drop_waiting(h, &h->entry[w->entry - 1]);
+		heads_drop_waiting(keyed_at(&h->entries, w->entry - 1), h);
 	*w = (struct waiting){ .at = at, .start_ns = start_ns, .next = e->waiting,
-			       .entry = (uint32_t)(e - h->entry) + 1 };
+			       .entry = keyed_number(e) + 1 };
 	e->waiting = (uint32_t)(w - h->waiting) + 1;
 }
 

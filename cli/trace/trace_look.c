@@ -268,8 +268,7 @@ void trace_put_sums(struct json *j, const struct nci_ev_proxy_sums *sums, double
 	const uint8_t *state = states[!!(sums->form & NCI_FORM_SEND)];
 
 	json_member_u64(j, "timed_steps", sums->steps);
-	json_key(j, "ns_in_state");
-	json_begin(j, '{');
+	json_begin_member(j, "ns_in_state", '{');
 	for (int i = 0; i < TRACE_STAYS; i++)
 		json_member_u64(j, nccl_state_name(state[i]),
 				(uint64_t)((double)sums->ticks[i] * ns_per_tick));

@@ -350,7 +350,7 @@ static void otf2_take_name(struct trace_otf2 *o, const json_t *event)
 void trace_otf2_event(struct trace_otf2 *o, const char *text, size_t bytes, uint64_t start_ns,
 		      uint64_t stop_ns)
 {
-	json_t *event = json_loadb(text, bytes, 0, NULL);
+	json_auto_t *event = json_loadb(text, bytes, 0, NULL);
 	const char *phase = member_text(event, "ph", "");
 
 	if (!event)
@@ -359,7 +359,6 @@ void trace_otf2_event(struct trace_otf2 *o, const char *text, size_t bytes, uint
 		otf2_take_slice(o, event, start_ns, stop_ns);
 	else if (*phase == 'M')
 		otf2_take_name(o, event);
-	json_decref(event);
 }
 
 void trace_otf2_describe(struct trace_otf2 *o, const char *text, size_t bytes)

@@ -371,16 +371,11 @@ void trace_records_batch(struct trace *t, const json_t *line)
 
 /* ---- a segment ------------------------------------------------------------------- */
 
-static json_t *text_or_null(const char *text)
-{
-	return text && *text ? json_string(text) : json_null();
-}
-
 static void learn_comm_of(struct trace *t, struct source *s, uint32_t number, uint32_t index,
 			  const struct comm *c)
 {
 	char uuid[PROCESS_UUID_BYTES] = "";
-	json_t *row = json_object();
+	json_auto_t *row = json_object();
 
 	if (c->has_gpu)
 		process_uuid_text(c->gpu_uuid, uuid);
@@ -390,13 +385,12 @@ static void learn_comm_of(struct trace *t, struct source *s, uint32_t number, ui
 		json_object_set_new(row, "nranks", json_integer(c->nranks));
 	if (c->rank != UNKNOWN_I32)
 		json_object_set_new(row, "rank", json_integer(c->rank));
-	json_object_set_new(row, "name", text_or_null(c->name));
-	json_object_set_new(row, "gpu_uuid", text_or_null(uuid));
-	json_object_set_new(row, "pci_bus_id", text_or_null(c->pci_bus_id));
+	json_object_set_new(row, "name", json_text(c->name));
+	json_object_set_new(row, "gpu_uuid", json_text(uuid));
+	json_object_set_new(row, "pci_bus_id", json_text(c->pci_bus_id));
 	if (c->has_gpu && c->gpu_index != UNKNOWN_I32)
 		json_object_set_new(row, "gpu_index", json_integer(c->gpu_index));
 	learn_comm(t, s, number, index, row);
-	json_decref(row);
 }
 
 void trace_records_event(struct trace *t, const struct process *p, const struct event *ev)

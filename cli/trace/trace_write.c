@@ -91,8 +91,7 @@ void trace_end(struct trace_writer *w, const char *other, size_t bytes)
 /* An id local to its process: one of the whole trace would be drawn outside of all processes. */
 static void write_put_async(struct json *j, uint64_t id)
 {
-	json_key(j, "id2");
-	json_begin(j, '{');
+	json_begin_member(j, "id2", '{');
 	json_member_hex64(j, "local", id);
 	json_end(j, '}');
 }
@@ -117,8 +116,7 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 		write_put_async(j, at.async);
 	else
 		write_put_us(j, "dur", us_on_grid(w, stop_ns) - us_on_grid(w, start_ns));
-	json_key(j, "args");
-	json_begin(j, '{');
+	json_begin_member(j, "args", '{');
 	json_member_u64(j, "dur_ns", stop_ns - start_ns);
 	return j;
 }
@@ -180,8 +178,7 @@ struct json *trace_instant(struct trace_writer *w, uint32_t pid, const char *nam
 	json_member_string(j, "cat", category);
 	json_member_string(j, "s", pid ? "p" : "g");
 	write_put_us(j, "ts", us_on_grid(w, ns));
-	json_key(j, "args");
-	json_begin(j, '{');
+	json_begin_member(j, "args", '{');
 	return j;
 }
 
@@ -191,26 +188,23 @@ void trace_instant_end(struct trace_writer *w)
 	event_end(w);
 }
 
-void trace_name(struct trace_writer *w, const char *what, struct trace_at at, const char *name)
+static struct json *trace_about(struct trace_writer *w, const char *what, struct trace_at at)
 {
 	struct json *j = event_begin(w, "M", at);
 
 	json_member_string(j, "name", what);
-	json_key(j, "args");
-	json_begin(j, '{');
-	json_member_string(j, "name", name);
-	json_end(j, '}');
-	event_end(w);
+	json_begin_member(j, "args", '{');
+	return j;
+}
+
+void trace_name(struct trace_writer *w, const char *what, struct trace_at at, const char *name)
+{
+	json_member_string(trace_about(w, what, at), "name", name);
+	trace_instant_end(w);
 }
 
 void trace_sort(struct trace_writer *w, const char *what, struct trace_at at, int64_t index)
 {
-	struct json *j = event_begin(w, "M", at);
-
-	json_member_string(j, "name", what);
-	json_key(j, "args");
-	json_begin(j, '{');
-	json_member_i64(j, "sort_index", index);
-	json_end(j, '}');
-	event_end(w);
+	json_member_i64(trace_about(w, what, at), "sort_index", index);
+	trace_instant_end(w);
 }

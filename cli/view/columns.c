@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "util/list.h"
 
 const struct column ops_columns[] = {
@@ -122,7 +123,7 @@ static json_t *progress_show(const json_t *row)
 	used = strlen(text);
 	if (used > 2 && !strcmp(text + used - 2, ", "))
 		text[used - 2] = '\0';
-	return *text ? json_string(text) : json_null();
+	return json_text(text);
 }
 
 void inflight_dress(json_t *row)

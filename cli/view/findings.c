@@ -122,7 +122,7 @@ static json_t *finding_who(const json_t *row)
 			used += (size_t)snprintf(text + used, sizeof(text) - used,
 						 "%s%" JSON_INTEGER_FORMAT, i ? "," : "",
 						 json_integer_value(rank));
-	return *text ? json_string(text) : json_null();
+	return json_text(text);
 }
 
 static json_t *finding_shape(const json_t *row, uint64_t now_ns)

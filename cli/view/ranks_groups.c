@@ -148,17 +148,14 @@ static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 
 static json_int_t members_count_distinct(const json_t *members, const char *const *keys)
 {
-	json_t *seen = json_object();
+	json_auto_t *seen = json_object();
 	char name[NAME];
-	json_int_t n;
 
 	json_each(row, members) {
 		group_name(row, keys, name);
 		json_object_set_new_nocheck(seen, name, json_true());
 	}
-	n = (json_int_t)json_object_size(seen);
-	json_decref(seen);
-	return n;
+	return (json_int_t)json_object_size(seen);
 }
 
 static const char *const comm_keys[] = { "comm_id", "comm_name", "nranks", "job", "user", NULL };

@@ -42,8 +42,7 @@ void otlp_put_attribute(struct json *j, const char *key, const char *value)
 void otlp_body_begin(struct json *j, const struct otlp_form *form, const struct otlp_self *self)
 {
 	json_begin(j, '{');
-	json_key(j, form->resources);
-	json_begin(j, '[');
+	json_begin_member(j, form->resources, '[');
 	json_begin(j, '{');
 	json_begin_member(j, "resource", '{');
 	json_begin_member(j, "attributes", '[');
@@ -53,15 +52,13 @@ void otlp_body_begin(struct json *j, const struct otlp_form *form, const struct 
 	otlp_put_attribute(j, "host.name", self->host);
 	json_end(j, ']');
 	json_end(j, '}');
-	json_key(j, form->scopes);
-	json_begin(j, '[');
+	json_begin_member(j, form->scopes, '[');
 	json_begin(j, '{');
 	json_begin_member(j, "scope", '{');
 	json_member_string(j, "name", "ncclinspd");
 	json_member_string(j, "version", NCCLINSP_VERSION);
 	json_end(j, '}');
-	json_key(j, form->items);
-	json_begin(j, '[');
+	json_begin_member(j, form->items, '[');
 }
 
 void otlp_body_end(struct json *j)

@@ -235,8 +235,7 @@ static const struct points_type *family_begin(struct json *j, struct otlp_text *
 	json_member_string(j, "name", name);
 	json_member_string(j, "description", text + strlen("# HELP ") + strlen(name) + 1);
 	family_put_unit(j, name);
-	json_key(j, found->member);
-	json_begin(j, '{');
+	json_begin_member(j, found->member, '{');
 	if (found->sum)
 		json_member_bool(j, "isMonotonic", true);
 	if (found->counts)
