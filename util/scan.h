@@ -9,7 +9,7 @@
  *     struct scan_text key;
  *
  *     for (scan_open(s, '{'); scan_next(s, '}');)
- *             if (scan_key(s, &key) && scan_is(&key, "active"))
+ *             if (scan_key(s, &key) && key.bytes == 6 && !memcmp(key.at, "active", 6))
  *                     scan_bool(s, &active);
  *             else
  *                     scan_skip(s);
@@ -81,12 +81,5 @@ bool scan_skip(struct scan *s);
 
 /* Nothing but space is left. */
 bool scan_end(struct scan *s);
-
-static inline bool scan_is(const struct scan_text *text, const char *name)
-{
-	size_t bytes = strlen(name);
-
-	return text->bytes == bytes && !memcmp(text->at, name, bytes);
-}
 
 #endif

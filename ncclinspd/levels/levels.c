@@ -114,7 +114,7 @@ bool levels_look(struct levels *l, const struct process *p, struct thrift_look l
 	a = automatic_find_or_add(l, p);
 	if (!a)
 		return false;
-	look.held = automatic_is_detailed(a, now_ns) || wishes_level(&l->wishes, p, now_ns);
+	look.held = automatic_is_detailed(a, now_ns) || wishes_have_level(&l->wishes, p, now_ns);
 	if (!thrift_look(&a->thrift, &look, now_ns))
 		return false;
 	l->stats.lowered += !a->thrift.raised_ns;

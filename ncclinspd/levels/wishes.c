@@ -187,41 +187,14 @@ uint64_t wishes_next_end(const struct wishes *ws, uint64_t now_ns)
 
 /* ---- asking ------------------------------------------------------------------ */
 
-static bool wish_is_stronger(const struct wish *a, const struct wish *than)
+bool wishes_have_level(const struct wishes *ws, const struct process *p, uint64_t now_ns)
 {
-	if (!than)
-		return true;
-	if ((a->kind == WISH_NODE) != (than->kind == WISH_NODE))
-		return than->kind == WISH_NODE;
-	return a->serial > than->serial;
-}
-
-static const struct wish *wish_strongest(const struct wishes *ws, const struct process *p,
-					 size_t offset, uint64_t now_ns)
-{
-	const struct wish *best = NULL;
-
 	for (uint32_t i = 0; i < WISHES; i++) {
 		const struct wish *w = &ws->at[i];
-		uint32_t value;
 
-		memcpy(&value, (const char *)w + offset, sizeof(value));
-		if (!w->serial || value == WISH_KEEP || (w->until_ns && now_ns >= w->until_ns))
-			continue;
-		if ((p ? wish_covers(w, p) : w->kind == WISH_NODE) && wish_is_stronger(w, best))
-			best = w;
+		if (w->serial && w->level != WISH_KEEP && wish_covers(w, p) &&
+		    !(w->until_ns && now_ns >= w->until_ns))
+			return true;
 	}
-	return best;
-}
-
-const struct wish *wishes_level(const struct wishes *ws, const struct process *p,
-				uint64_t now_ns)
-{
-	return wish_strongest(ws, p, offsetof(struct wish, level), now_ns);
-}
-
-const struct wish *wishes_sample(const struct wishes *ws, const struct process *p,
-				 uint64_t now_ns)
-{
-	return wish_strongest(ws, p, offsetof(struct wish, sample), now_ns);
+	return false;
 }

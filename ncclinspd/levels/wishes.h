@@ -85,13 +85,7 @@ bool wishes_tidy(struct wishes *ws, struct process *const *list, size_t n, uint6
 /* The time when the next one ends; UINT64_MAX: none does. */
 uint64_t wishes_next_end(const struct wishes *ws, uint64_t now_ns);
 
-/*
- * The wish that decides about the level, or the sampling, of a process (NULL: of one
- * for which there is none but the node's); NULL: nobody has wished anything.
- */
-const struct wish *wishes_level(const struct wishes *ws, const struct process *p,
-				uint64_t now_ns);
-const struct wish *wishes_sample(const struct wishes *ws, const struct process *p,
-				 uint64_t now_ns);
+/* Has somebody wished a level for the process? */
+bool wishes_have_level(const struct wishes *ws, const struct process *p, uint64_t now_ns);
 
 #endif

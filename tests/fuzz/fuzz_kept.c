@@ -132,13 +132,14 @@ static void take_wishes(const char *bytes, size_t n)
 	boot_id_read(boot_id);
 	if (control_parse_wishes(bytes, n, boot_id, &ws) < 0)
 		return;
-	for (int i = 0; i < 3; i++) {
-		const struct wish *level = wishes_level(&ws, list[i], NOW_NS);
-		const struct wish *sample = wishes_sample(&ws, list[i], NOW_NS);
+	for (int i = 0; i < WISHES; i++) {
+		const struct wish *w = &ws.at[i];
 
-		demand(!level || level->level <= NCI_LEVEL_TRACE);
-		demand(!sample || sample->sample <= NCI_SAMPLE_ALL);
+		demand(!w->serial || w->level == WISH_KEEP || w->level <= NCI_LEVEL_TRACE);
+		demand(!w->serial || w->sample == WISH_KEEP || w->sample <= NCI_SAMPLE_ALL);
 	}
+	for (int i = 0; i < 3; i++)
+		wishes_have_level(&ws, list[i], NOW_NS);
 	wishes_tidy(&ws, list, 3, NOW_NS);
 	demand(wishes_next_end(&ws, NOW_NS) > NOW_NS);
 }
