@@ -28,17 +28,6 @@ static const char page_head[] =
 	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	"<meta name=\"color-scheme\" content=\"light dark\">\n";
 
-void page_section(const struct page *page, const char *id, const char *title, const char *lead)
-{
-	fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p class=\"lead\">%s</p>\n",
-		id, title, lead);
-}
-
-void page_section_end(const struct page *page)
-{
-	fputs("</section>\n", page->out);
-}
-
 /* ---- tables --------------------------------------------------------------------------- */
 
 /* The value of a full bar: 1 of a fraction, else the largest. */
@@ -139,12 +128,8 @@ static const struct page_column wait_columns[] = {
 
 static void page_waits(const struct page *page)
 {
-	page_section(page, "waits", "Waiting by rank",
-		     "<b>Blame</b>: the part of the last 10 s that others waited for this rank. "
-		     "<b>Waits</b>: the part that it waited for others. The worst rank is first.");
 	page_table(page, wait_columns, ARRAY_LEN(wait_columns), page->ranks,
 		   "No rank was alive when these files were written.");
-	page_section_end(page);
 }
 
 /* ---- bandwidth --------------------------------------------------------------------------- */
@@ -276,13 +261,8 @@ static void page_speed(const struct page *page)
 {
 	json_auto_t *rows = page_ops_by_size(page->ops);
 
-	page_section(page, "speed", "Bandwidth by size",
-		     "Bus bandwidth as in nccl-tests, the mean of all ranks, over the whole time. "
-		     "<b>Usual</b> is what such operations reached before. It is compared with "
-		     "the bandwidth <b>without waiting</b> for late ranks.");
 	page_table(page, speed_columns, ARRAY_LEN(speed_columns), rows,
 		   "No operation has finished in the time of these files.");
-	page_section_end(page);
 }
 
 /* ---- the limits of the figures ----------------------------------------------------------- */
@@ -313,12 +293,8 @@ static const struct page_column process_columns[] = {
 
 static void page_clocks(const struct page *page)
 {
-	page_section(page, "clocks", "Clocks",
-		     "<b>Error</b>: how well the GPU's time is known on its node's clock. Times on "
-		     "the GPU itself are as exact as its step.");
 	page_table(page, clock_columns, ARRAY_LEN(clock_columns), page->clocks,
 		   "No GPU's clock is known: NCCL has reported no GPU times.");
-	page_section_end(page);
 }
 
 static void losses_put_sum(const struct page *page)
@@ -341,28 +317,44 @@ static void losses_put_sum(const struct page *page)
 
 static void page_losses(const struct page *page)
 {
-	page_section(page, "losses", "Lost and sampled",
-		     "Counts miss what was <b>lost</b>. With <b>sampling</b> <code>budget</code>, "
-		     "only bursts of operations are timed, the same on all ranks.");
 	losses_put_sum(page);
 	page_table(page, process_columns, ARRAY_LEN(process_columns), page->processes,
 		   "The files contain no process.");
-	page_section_end(page);
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
 static const struct section {
-	const char *id, *title;
+	const char *id, *name;
 	void (*write)(const struct page *page);
+	const char *title;	/* NULL: it writes its own */
+	const char *lead;	/* a sentence below the title */
 } sections[] = {
-	{ "verdicts", "Verdict", page_verdicts },
-	{ "timeline", "Timeline", page_timeline },
-	{ "waits", "Waiting", page_waits },
-	{ "speed", "Bandwidth", page_speed },
-	{ "links", "Links", page_links },
-	{ "clocks", "Clocks", page_clocks },
-	{ "losses", "Coverage", page_losses },
+	{ "verdicts", "Verdict", page_verdicts, NULL, NULL },
+	{ "timeline", "Timeline", page_timeline, "Timeline",
+	  "The newest operations on the GPU, a lane for each rank; nodes are aligned by "
+	  "their wall clocks. Keys: <kbd>+</kbd> <kbd>-</kbd> zoom, <kbd>&larr;</kbd> "
+	  "<kbd>&rarr;</kbd> move, <kbd>0</kbd> all. Or drag, and turn the wheel with "
+	  "<kbd>Ctrl</kbd>." },
+	{ "waits", "Waiting", page_waits, "Waiting by rank",
+	  "<b>Blame</b>: the part of the last 10 s that others waited for this rank. "
+	  "<b>Waits</b>: the part that it waited for others. The worst rank is first." },
+	{ "speed", "Bandwidth", page_speed, "Bandwidth by size",
+	  "Bus bandwidth as in nccl-tests, the mean of all ranks, over the whole time. "
+	  "<b>Usual</b> is what such operations reached before. It is compared with "
+	  "the bandwidth <b>without waiting</b> for late ranks." },
+	{ "links", "Links", page_links, "Links",
+	  "The rate while data was on the wire, from each rank to each other, over the "
+	  "whole time. Shades compare a link with the median of its communicator: "
+	  "<span class=\"key\"><i class=\"s0\"></i>90 % and more <i class=\"s1\"></i>75 "
+	  "<i class=\"s2\"></i>50 <i class=\"s3\"></i>25 "
+	  "<i class=\"s4\"></i>less</span>" },
+	{ "clocks", "Clocks", page_clocks, "Clocks",
+	  "<b>Error</b>: how well the GPU's time is known on its node's clock. Times on "
+	  "the GPU itself are as exact as its step." },
+	{ "losses", "Coverage", page_losses, "Lost and sampled",
+	  "Counts miss what was <b>lost</b>. With <b>sampling</b> <code>budget</code>, "
+	  "only bursts of operations are timed, the same on all ranks." },
 };
 
 static const char *plural(size_t n)
@@ -396,7 +388,7 @@ static void page_put_header(const struct page *page)
 	page_put_written(page);
 	fputs("</p>\n<nav>", page->out);
 	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-		fprintf(page->out, "<a href=\"#%s\">%s</a>", sections[i].id, sections[i].title);
+		fprintf(page->out, "<a href=\"#%s\">%s</a>", sections[i].id, sections[i].name);
 	fputs("</nav></header>\n<main>\n", page->out);
 }
 
@@ -407,8 +399,14 @@ int page_write(const struct page *page)
 	html_text(page->out, member_text(page->status, "host", "no node"));
 	fprintf(page->out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", page_style);
 	page_put_header(page);
-	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-		sections[i].write(page);
+	for (const struct section *s = sections; s < sections + ARRAY_LEN(sections); s++) {
+		fprintf(page->out, "<section id=\"%s\">\n", s->id);
+		if (s->title)
+			fprintf(page->out, "<h2>%s</h2>\n<p class=\"lead\">%s</p>\n", s->title,
+				s->lead);
+		s->write(page);
+		fputs("</section>\n", page->out);
+	}
 	fprintf(page->out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", page_script);
 	return fflush(page->out) || ferror(page->out) ? -EIO : 0;
 }

@@ -207,12 +207,6 @@ void page_links(const struct page *page)
 {
 	size_t n;
 
-	page_section(page, "links", "Links",
-		     "The rate while data was on the wire, from each rank to each other, over the "
-		     "whole time. Shades compare a link with the median of its communicator: "
-		     "<span class=\"key\"><i class=\"s0\"></i>90 % and more <i class=\"s1\"></i>75 "
-		     "<i class=\"s2\"></i>50 <i class=\"s3\"></i>25 "
-		     "<i class=\"s4\"></i>less</span>");
 	n = links_put_matrices(page);
 	if (!n)
 		fputs("<p class=\"none\">No transfer over a network was seen: one node, or a "
@@ -221,5 +215,4 @@ void page_links(const struct page *page)
 		fprintf(page->out, "<p class=\"none\">%zu more communicators are not drawn; "
 			"<code>ncclinsp peers --from</code> lists their links.</p>\n",
 			n - MATRICES);
-	page_section_end(page);
 }

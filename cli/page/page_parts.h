@@ -2,7 +2,7 @@
 #ifndef CLI_PAGE_PAGE_PARTS_H
 #define CLI_PAGE_PAGE_PARTS_H
 
-/* The parts of the page; each writes its own section, or one line why not. */
+/* The parts of the page; each writes what is in its section, or one line why not. */
 
 #include "cli/page/page.h"
 #include "cli/table/report.h"
@@ -18,10 +18,6 @@ struct page_column {
 /* `nothing`: the sentence in place of a table without rows. */
 void page_table(const struct page *page, const struct page_column *columns, size_t n,
 		const json_t *rows, const char *nothing);
-
-/* A section's start, with a sentence below its title; `id` is our own. */
-void page_section(const struct page *page, const char *id, const char *title, const char *lead);
-void page_section_end(const struct page *page);
 
 /* Operations, all ranks of a communicator in one row for each function and size: a new array. */
 json_t *page_ops_by_size(const json_t *ops);

@@ -184,11 +184,6 @@ void page_timeline(const struct page *page)
 
 	t->out = page->out;
 	t->rows = page->collectives;
-	page_section(page, "timeline", "Timeline",
-		     "The newest operations on the GPU, a lane for each rank; nodes are aligned by "
-		     "their wall clocks. Keys: <kbd>+</kbd> <kbd>-</kbd> zoom, <kbd>&larr;</kbd> "
-		     "<kbd>&rarr;</kbd> move, <kbd>0</kbd> all. Or drag, and turn the wheel with "
-		     "<kbd>Ctrl</kbd>.");
 	timeline_learn(t);
 	if (t->nlanes) {
 		fputs("<div class=\"timeline\">", page->out);
@@ -199,6 +194,5 @@ void page_timeline(const struct page *page)
 		fputs("<p class=\"none\">These files keep no single operation with a time: "
 		      "<code>ncclinsp snapshot</code> and black boxes do.</p>\n", page->out);
 	}
-	page_section_end(page);
 	free(t);
 }

@@ -126,7 +126,6 @@ void page_verdicts(const struct page *page)
 	json_auto_t *verdicts = verdicts_once(page->verdicts);
 	size_t total = json_array_size(verdicts), shown = 0;
 
-	fputs("<section id=\"verdicts\">\n", page->out);
 	verdicts_put_title(page->out, verdicts);
 	json_each(row, verdicts)
 		if (shown++ < SHOWN)
@@ -134,5 +133,4 @@ void page_verdicts(const struct page *page)
 	if (total > SHOWN)
 		fprintf(page->out, "<p class=\"none\">%zu more are not shown; <code>ncclinsp "
 			"report</code> lists them.</p>\n", total - SHOWN);
-	page_section_end(page);
 }

@@ -121,20 +121,14 @@ bool levels_look(struct levels *l, const struct process *p, struct thrift_look l
 	return true;
 }
 
-bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns)
+void levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns)
 {
-	bool changed = wishes_tidy(&l->wishes, list, n, now_ns);
-
+	wishes_tidy(&l->wishes, list, n, now_ns);
 	owners_tidy(&l->owners, list, n, now_ns);
-	for (uint32_t i = 0; i < l->config.processes; i++) {
-		struct automatic *a = &l->automatic[i];
-
-		if (!a->process_id || process_is_live(a->process_id, list, n))
-			continue;
-		a->process_id = 0;
-		changed = true;
-	}
-	return changed;
+	for (uint32_t i = 0; i < l->config.processes; i++)
+		if (l->automatic[i].process_id &&
+		    !process_is_live(l->automatic[i].process_id, list, n))
+			l->automatic[i].process_id = 0;
 }
 
 uint64_t levels_next_end(const struct levels *l, uint64_t now_ns)

@@ -74,8 +74,8 @@ bool levels_detail(struct levels *l, const struct process *p, uint64_t until_ns,
 bool levels_look(struct levels *l, const struct process *p, struct thrift_look look,
 		 uint64_t now_ns);
 
-/* Drop what is over.  True: something was. */
-bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns);
+/* Drop what is over. */
+void levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns);
 
 /* The time when the next thing ends by itself; UINT64_MAX: nothing does. */
 uint64_t levels_next_end(const struct levels *l, uint64_t now_ns);
