@@ -12,4 +12,7 @@
 /* Texts that live as long as the program, compared by pointer; NULL: not known. */
 typedef const char *name_t;
 
+/* The texts of a list of X(NAME, text), in the order of the enum that is made of the same list. */
+#define NAME_TEXT(NAME, text)	text,
+
 #endif

@@ -52,11 +52,7 @@ struct sensors {
 
 name_t sensors_state_text(enum sensors_state state)
 {
-	static const name_t texts[] = {
-#define X(NAME, text) [SENSORS_##NAME] = text,
-		SENSORS_STATES(X)
-#undef X
-	};
+	static const name_t texts[] = { SENSORS_STATES(NAME_TEXT) };
 
 	return texts[state];
 }

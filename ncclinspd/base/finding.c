@@ -9,33 +9,21 @@
 
 name_t finding_kind_name(enum finding_kind kind)
 {
-	static const name_t names[] = {
-#define X(NAME, text) [FINDING_##NAME] = text,
-		FINDING_KINDS(X)
-#undef X
-	};
+	static const name_t names[] = { FINDING_KINDS(NAME_TEXT) };
 
 	return names[kind];
 }
 
 name_t finding_severity_name(enum finding_severity severity)
 {
-	static const name_t names[] = {
-#define X(NAME, text) [FINDING_##NAME] = text,
-		FINDING_SEVERITIES(X)
-#undef X
-	};
+	static const name_t names[] = { FINDING_SEVERITIES(NAME_TEXT) };
 
 	return names[severity];
 }
 
 name_t finding_grade_name(enum finding_grade grade)
 {
-	static const name_t names[] = {
-#define X(NAME, text) [FINDING_##NAME] = text,
-		FINDING_GRADES(X)
-#undef X
-	};
+	static const name_t names[] = { FINDING_GRADES(NAME_TEXT) };
 
 	return names[grade];
 }

@@ -511,11 +511,7 @@ _Static_assert(ARRAY_LEN(config_rows) <= CONFIG_ROWS + 1, "room for one line num
 
 const char *config_source_name(enum config_source source)
 {
-	static const char *const names[] = {
-#define X(NAME, text) [CONFIG_FROM_##NAME] = text,
-		CONFIG_SOURCES(X)
-#undef X
-	};
+	static const char *const names[] = { CONFIG_SOURCES(NAME_TEXT) };
 
 	return names[source];
 }

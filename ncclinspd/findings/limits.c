@@ -56,11 +56,7 @@ struct limits {
 
 name_t limit_reason_name(enum limit_reason reason)
 {
-	static const name_t names[] = {
-#define X(NAME, text) [LIMIT_##NAME] = text,
-		LIMIT_REASONS(X)
-#undef X
-	};
+	static const name_t names[] = { LIMIT_REASONS(NAME_TEXT) };
 
 	return names[reason];
 }

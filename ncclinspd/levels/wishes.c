@@ -14,11 +14,7 @@
 
 const char *wish_kind_name(enum wish_kind kind)
 {
-	static const char *const names[] = {
-#define X(NAME, text) [WISH_##NAME] = text,
-		WISH_KINDS(X)
-#undef X
-	};
+	static const char *const names[] = { WISH_KINDS(NAME_TEXT) };
 
 	return names[kind];
 }

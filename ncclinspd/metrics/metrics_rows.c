@@ -62,35 +62,17 @@ struct family {
 #define CALLBACKS TWO("thread", MEMBER_CALLBACK + NCI_THREADS_USER, "user",		\
 		      MEMBER_CALLBACK + NCI_THREADS_PROXY, "proxy")
 
-static const struct write_series dropped[] = {
-#define X(NAME, text) { MEMBER_DROPPED + METRICS_REASON_##NAME, "reason", text, NULL, NULL },
-	METRICS_REASONS(X)
-#undef X
-};
+#define DROPPED(NAME, text) { MEMBER_DROPPED + METRICS_REASON_##NAME, "reason", text, NULL, NULL },
+#define FOUND(NAME, text) { NODE_FOUND + FINDING_##NAME, "kind", text, NULL, NULL },
+#define SUSPECTED(NAME, text) { NODE_SUSPECTED + FINDING_##NAME, "kind", text, NULL, NULL },
+#define PUSHED(NAME, text) { NODE_PUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
+#define UNPUSHED(NAME, text) { NODE_UNPUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
 
-static const struct write_series found[] = {
-#define X(NAME, text) { NODE_FOUND + FINDING_##NAME, "kind", text, NULL, NULL },
-	FINDING_KINDS(X)
-#undef X
-};
-
-static const struct write_series suspected[] = {
-#define X(NAME, text) { NODE_SUSPECTED + FINDING_##NAME, "kind", text, NULL, NULL },
-	FINDING_KINDS(X)
-#undef X
-};
-
-static const struct write_series pushed[] = {
-#define X(NAME, text) { NODE_PUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
-	OTLP_SIGNALS(X)
-#undef X
-};
-
-static const struct write_series unpushed[] = {
-#define X(NAME, text) { NODE_UNPUSHED + OTLP_##NAME, "signal", text, NULL, NULL },
-	OTLP_SIGNALS(X)
-#undef X
-};
+static const struct write_series dropped[] = { METRICS_REASONS(DROPPED) };
+static const struct write_series found[] = { FINDING_KINDS(FOUND) };
+static const struct write_series suspected[] = { FINDING_KINDS(SUSPECTED) };
+static const struct write_series pushed[] = { OTLP_SIGNALS(PUSHED) };
+static const struct write_series unpushed[] = { OTLP_SIGNALS(UNPUSHED) };
 
 static const struct family families[] = {
 #include "schema/families.h"

@@ -18,17 +18,14 @@
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/unknown.h"
 
 #define FLUSH_NS	UINT64_C(2000000000)	/* the end waits so long for the queues */
 #define CLOSE_NS	UINT64_C(5000000000)	/* time for the thread */
 #define BODY_MAX	(64u << 20)		/* one text, however long, is no longer than that */
 #define REMIND_NS	UINT64_C(600000000000)	/* a failure that goes on is told so often */
 
-static const char *const names[OTLP_SIGNAL_END] = {
-#define X(NAME, text) [OTLP_##NAME] = text,
-	OTLP_SIGNALS(X)
-#undef X
-};
+static const char *const names[OTLP_SIGNAL_END] = { OTLP_SIGNALS(NAME_TEXT) };
 
 struct otlp_item {
 	char *text;
