@@ -91,7 +91,7 @@ static void job_find_pids(const char *job, struct process *scratch, char *pids, 
 {
 	struct dirent *entry;
 	struct phrase list;
-	DIR *dir = opendir("/proc");
+	CLEANUP(cleanup_closedirp) DIR *dir = opendir("/proc");
 
 	phrase_start(&list, pids, size);
 	while (dir && (entry = readdir(dir))) {
@@ -104,8 +104,6 @@ static void job_find_pids(const char *job, struct process *scratch, char *pids, 
 		if (id && !strcmp(id, job))
 			phrase_add(&list, "%s%s", list.used ? "," : "", entry->d_name);
 	}
-	if (dir)
-		closedir(dir);
 }
 
 /* ---- the probe ------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
  * the variable goes out of scope.
  */
 
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,6 +32,19 @@ static inline void cleanup_closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+}
+
+/* Destructors of a stream and of a directory's entries; NULL: none. */
+static inline void cleanup_fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+static inline void cleanup_closedirp(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
 }
 
 #endif

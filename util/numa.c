@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/cleanup.h"
 #include "util/list.h"
 #include "util/phrase.h"
 
@@ -44,11 +45,9 @@ static bool cpus_meet(const struct cpu_set_bits *a, const struct cpu_set_bits *b
 /* The first line of that file; false: there is none. */
 static bool numa_read_line(const char *path, char *line, int size)
 {
-	FILE *in = fopen(path, "re");
+	CLEANUP(cleanup_fclosep) FILE *in = fopen(path, "re");
 	bool got = in && fgets(line, size, in);
 
-	if (in)
-		fclose(in);
 	return got;
 }
 

@@ -22,6 +22,7 @@
 #include "nci/segment.h"
 #include "reader/base/proc.h"
 #include "reader/read/life.h"
+#include "util/cleanup.h"
 
 #define NAMED 6	/* processes that one row names besides the first */
 
@@ -38,8 +39,8 @@ static FILE *proc_open(const char *proc, const char *pid, const char *name)
 /* The libraries its memory is mapped from. */
 static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *plugin)
 {
-	FILE *in = proc_open(proc, pid, "maps");
-	char *line = NULL;
+	CLEANUP(cleanup_fclosep) FILE *in = proc_open(proc, pid, "maps");
+	CLEANUP(cleanup_freep) char *line = NULL;
 	size_t room = 0;
 
 	*nccl = *plugin = false;
@@ -47,9 +48,6 @@ static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *
 		*plugin = *plugin || beside_names_plugin(line);
 		*nccl = *nccl || strstr(line, "/libnccl.so");
 	}
-	free(line);
-	if (in)
-		fclose(in);
 }
 
 static json_t *proc_read_command(const char *proc, const char *pid)
@@ -65,7 +63,7 @@ static json_t *proc_read_command(const char *proc, const char *pid)
 /* Its pid in each pid namespace that it is in, the daemon's own among them. */
 static json_t *proc_read_pids(const char *proc, const char *pid)
 {
-	FILE *in = proc_open(proc, pid, "status");
+	CLEANUP(cleanup_fclosep) FILE *in = proc_open(proc, pid, "status");
 	json_t *pids = json_pack("[I]", (json_int_t)atoll(pid));
 	char line[512];
 
@@ -78,8 +76,6 @@ static json_t *proc_read_pids(const char *proc, const char *pid)
 			if (*one)
 				json_array_append_new(pids, json_integer(atoll(one)));
 	}
-	if (in)
-		fclose(in);
 	return pids;
 }
 
@@ -175,13 +171,11 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 {
 	json_t *jobs = json_array();
 	struct dirent *entry;
-	DIR *dir = opendir(proc);
+	CLEANUP(cleanup_closedirp) DIR *dir = opendir(proc);
 
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]) && atoll(entry->d_name) != getpid())
 			jobs_add_process(jobs, proc, entry->d_name, shm_dir, control);
-	if (dir)
-		closedir(dir);
 	return jobs;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node: where segments lie, the daemon, the clock, the file that steers jobs. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -133,18 +134,6 @@ void doctor_version(struct doctor *doctor)
 			   version ?: "unknown");
 }
 
-static bool path_read_line(const char *path, char *line, int size)
-{
-	FILE *in = fopen(path, "re");
-	bool got = in && fgets(line, size, in);
-
-	if (in)
-		fclose(in);
-	if (got)
-		line[strcspn(line, "\n")] = '\0';
-	return got;
-}
-
 /* A clock that is no register costs a system call in each of NCCL's callbacks. */
 void doctor_clock(struct doctor *doctor)
 {
@@ -154,10 +143,11 @@ void doctor_clock(struct doctor *doctor)
 					    "hyperv_clocksource_tsc_page" };
 	char source[64];
 
-	if (!path_read_line(path, source, sizeof(source))) {
+	if (!proc_read(AT_FDCWD, path, source, sizeof(source))) {
 		doctor_say(doctor, "clock", DOCTOR_WARNING, NULL, "%s cannot be read", path);
 		return;
 	}
+	source[strcspn(source, "\n")] = '\0';
 	for (size_t i = 0; i < sizeof(fast) / sizeof(fast[0]); i++) {
 		if (!strcmp(source, fast[i])) {
 			doctor_say(doctor, "clock", DOCTOR_OK, NULL, "clocksource %s", source);

@@ -433,7 +433,7 @@ struct flight *flight_open(const char *path)
 	struct flight *f = flight_new(path);
 	const char *prefix = "", *slash = strrchr(path, '/');
 	CLEANUP(cleanup_freep) char *above = NULL;
-	DIR *dir = opendir(path);
+	CLEANUP(cleanup_closedirp) DIR *dir = opendir(path);
 
 	if (!dir && (errno == ENOENT || errno == ENOTDIR)) {
 		above = must(slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("."));
@@ -448,8 +448,6 @@ struct flight *flight_open(const char *path)
 	if (f->dumps.n == FILES_MOST)
 		fprintf(stderr, "ncclinsp: --flight-recorder: %s: no more than %u dumps are read\n",
 			path, FILES_MOST);
-	if (dir)
-		closedir(dir);
 	flight_settle(f);
 	if (f->dumps.n)
 		return f;

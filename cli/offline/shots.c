@@ -530,7 +530,7 @@ static bool name_ends_with(const char *name, const char *end)
 
 static void files_add(struct shots_files *f, const char *path)
 {
-	DIR *dir = opendir(path);
+	CLEANUP(cleanup_closedirp) DIR *dir = opendir(path);
 	struct dirent *entry;
 
 	if (!dir) {
@@ -547,19 +547,17 @@ static void files_add(struct shots_files *f, const char *path)
 			name = NULL;
 		*(char **)must(list_append(&f->paths)) = must(name);
 	}
-	closedir(dir);
 }
 
 static void *files_read(void *arg)
 {
 	struct shots_files *f = arg;
-	struct file_reader *r = must(malloc(sizeof(*r)));
+	CLEANUP(cleanup_freep) struct file_reader *r = must(malloc(sizeof(*r)));
 	uint32_t i;
 
 	reader_init(r, f->shots);
 	while ((i = atomic_fetch_add(&f->next, 1)) < f->paths.n)
 		reader_add_file(r, f->paths.at[i]);
-	free(r);
 	return NULL;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mkdir -p, for the socket, the control file and what is kept. */
+/* mkdir -p, for the socket, the control file and what is kept; the entries of a directory. */
 #include "ncclinspd/base/dirs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int dirs_make(const char *path, unsigned mode)
 {
@@ -38,4 +40,14 @@ int dirs_make_parent(const char *path)
 		return 0;
 	*slash = '\0';
 	return dirs_make(dir, 0755);
+}
+
+DIR *dirs_list(int fd)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+
+	if (!dir && own >= 0)
+		close(own);
+	return dir;
 }

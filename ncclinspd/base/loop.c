@@ -68,8 +68,7 @@ void loop_free(struct loop *loop)
 	if (!loop)
 		return;
 	close(loop->epoll);
-	if (loop->signal_fd >= 0)
-		close(loop->signal_fd);
+	cleanup_closep(&loop->signal_fd);
 	free(loop);
 }
 

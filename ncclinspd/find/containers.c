@@ -32,6 +32,7 @@
 
 #include "nci/segment.h"
 #include "reader/base/beneath.h"
+#include "ncclinspd/base/dirs.h"
 #include "ncclinspd/find/mounts.h"
 #include "reader/read/life.h"
 #include "util/cleanup.h"
@@ -327,15 +328,10 @@ bool containers_look(struct containers *c, uint64_t now_ns)
 {
 	const struct dirent *entry;
 	uint32_t at = 0;
-	DIR *list;
-	int fd = openat(c->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(cleanup_closedirp) DIR *list = dirs_list(c->proc);
 
-	list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list) {
-		if (fd >= 0)
-			close(fd);
+	if (!list)
 		return false;
-	}
 	round_begin(c);
 	while ((entry = readdir(list))) {
 		long pid = strtol(entry->d_name, NULL, 10);
@@ -343,7 +339,6 @@ bool containers_look(struct containers *c, uint64_t now_ns)
 		if (pid > 0 && pid <= INT_MAX)
 			seen_take_pid(c, (int32_t)pid, &at, now_ns);
 	}
-	closedir(list);
 	round_end(c);
 	return c->news == MOST_NEW || c->ins == MOST_IN;
 }

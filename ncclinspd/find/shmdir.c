@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/dirs.h"
 #include "util/log.h"
 
 /* ---- notices --------------------------------------------------------------- */
@@ -184,15 +185,9 @@ static int shmdir_open(struct shmdir *dir)
 
 static int shmdir_begin_scan(struct shmdir *dir)
 {
-	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
-
-	dir->list = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir->list) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
+	dir->list = dirs_list(dir->fd);
+	if (!dir->list)
+		return -errno;
 	dir->missed = false;
 	return 0;
 }

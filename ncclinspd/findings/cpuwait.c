@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/dirs.h"
 #include "reader/base/proc.h"
 #include "reader/read/life.h"
 #include "util/cleanup.h"
@@ -122,15 +123,10 @@ static void cpuwait_search(struct cpuwait *c, DIR *dir, uint32_t *files)
 
 static void search_threads(struct cpuwait *c, uint32_t *files)
 {
-	int fd = openat(c->task, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	CLEANUP(cleanup_closedirp) DIR *dir = dirs_list(c->task);
 
-	if (dir) {
+	if (dir)
 		cpuwait_search(c, dir, files);
-		closedir(dir);
-	} else if (fd >= 0) {
-		close(fd);
-	}
 }
 
 /* ---- counting ------------------------------------------------------------------- */

@@ -453,7 +453,6 @@ void probelink_free(struct probelink *l)
 	if (!l)
 		return;
 	link_stop_listening(l);
-	if (l->fd >= 0)
-		close(l->fd);
+	cleanup_closep(&l->fd);
 	free(l);
 }

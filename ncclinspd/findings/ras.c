@@ -18,6 +18,7 @@
 
 #include "ncclinspd/findings/ras_answer.h"
 #include "shmring/clock.h"
+#include "util/cleanup.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -171,7 +172,7 @@ static bool ras_peer_is(const char *path, uint16_t port, uint16_t own_port, uid_
 						 "0000000000000000FFFF00000100007F" };
 	char line[512], from[40], to[40];
 	unsigned from_port, to_port, user;
-	FILE *in = fopen(path, "re");
+	CLEANUP(cleanup_fclosep) FILE *in = fopen(path, "re");
 	bool is = false;
 
 	while (in && !is && fgets(line, sizeof(line), in)) {
@@ -182,8 +183,6 @@ static bool ras_peer_is(const char *path, uint16_t port, uint16_t own_port, uid_
 		for (size_t i = 0; i < ARRAY_LEN(loopbacks); i++)
 			is |= !strcmp(from, loopbacks[i]);
 	}
-	if (in)
-		fclose(in);
 	return is;
 }
 

@@ -116,8 +116,7 @@ static int dir_open(struct store *s)
 
 	if (fd < 0)
 		return -errno;
-	if (s->fd >= 0)
-		close(s->fd);
+	cleanup_closep(&s->fd);
 	s->fd = fd;
 	return 0;
 }
@@ -231,15 +230,11 @@ static bool name_is_ours(const struct store *s, const char *name)
 /* -ENOTDIR: it cannot be read. */
 static int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 {
-	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	CLEANUP(cleanup_closedirp) DIR *dir = dirs_list(s->fd);
 	struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return -ENOTDIR;
-	}
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
@@ -248,7 +243,6 @@ static int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 		    S_ISREG(st.st_mode))
 			visit(arg, entry->d_name, (uint64_t)st.st_size);
 	}
-	closedir(dir);
 	return 0;
 }
 

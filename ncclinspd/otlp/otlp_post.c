@@ -198,16 +198,15 @@ static void headers_add_all(const struct otlp_post *p, struct curl_slist **list,
 static int headers_add_file(const struct otlp_post *p, struct curl_slist **list)
 {
 	CLEANUP(cleanup_freep) char *text = calloc(1, HEADERS_BYTES);
-	FILE *file;
+	CLEANUP(cleanup_fclosep) FILE *file = NULL;
 
 	if (!p->config->headers_file[0])
 		return 0;
 	file = fopen(p->config->headers_file, "re");
 	if (!file || !text)
-		return file ? (fclose(file), -ENOMEM) : -errno;
+		return file ? -ENOMEM : -errno;
 	if (fread(text, 1, HEADERS_BYTES - 1, file))
 		headers_add_all(p, list, text, "\n", false);
-	fclose(file);
 	return 0;
 }
 

@@ -89,18 +89,16 @@ static void ranges_own(struct accounts *a, const struct passwd *user)
 
 static void ranges_find_owners(struct accounts *a)
 {
-	FILE *f = fopen(a->passwd, "re");
+	CLEANUP(cleanup_fclosep) FILE *f = fopen(a->passwd, "re");
 	struct passwd *user;
 
 	while (f && (user = fgetpwent(f)))
 		ranges_own(a, user);
-	if (f)
-		fclose(f);
 }
 
 static void ranges_read(struct accounts *a)
 {
-	FILE *f = fopen(a->subuid, "re");
+	CLEANUP(cleanup_fclosep) FILE *f = fopen(a->subuid, "re");
 	CLEANUP(cleanup_freep) char *line = NULL;
 	struct range r;
 	size_t size = 0;
@@ -109,8 +107,6 @@ static void ranges_read(struct accounts *a)
 	while (f && getline(&line, &size, f) > 0)
 		if (range_parse(&r, line) && !ranges_add(a, &r))
 			break;
-	if (f)
-		fclose(f);
 	if (!a->n)
 		return;
 	qsort(a->at, a->n, sizeof(r), range_by_name);

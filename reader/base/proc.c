@@ -40,14 +40,12 @@ int32_t proc_gpu_index(const char *gpus, const char *pci_bus_id)
 	int32_t before = 0;
 	bool found = false;
 	struct dirent *entry;
-	DIR *dir = opendir(gpus);
+	CLEANUP(cleanup_closedirp) DIR *dir = opendir(gpus);
 
 	while (dir && (entry = readdir(dir))) {
 		place = bus_place(entry->d_name);
 		before += place < wanted;
 		found = found || (place == wanted && place != UINT64_MAX);
 	}
-	if (dir)
-		closedir(dir);
 	return found ? before : UNKNOWN_I32;
 }
