@@ -78,6 +78,34 @@ START_TEST(first_kernel_lies_between_its_launch_and_its_callback)
 }
 END_TEST
 
+/* A kernel of 100 us whose callbacks came so late, and that was launched so early. */
+static struct gpuclock_sight kernel_at(uint64_t ns, int64_t late_ns, int64_t early_ns)
+{
+	return (struct gpuclock_sight){
+		.gpu_start_ns = UINT64_C(1770000000000000000) + ns,
+		.gpu_stop_ns = UINT64_C(1770000000000100000) + ns,
+		.start_ns = 500000000 + ns + (uint64_t)late_ns,
+		.stop_ns = 500100000 + ns + (uint64_t)late_ns,
+		.launch_ns = 500000000 + ns - (uint64_t)early_ns,
+	};
+}
+
+START_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be)
+{
+	struct gpuclock_sight slow = kernel_at(0, 50000000, 50000000);
+	struct gpuclock_sight prompt = kernel_at(1000000, 1000, 5000);
+	struct gpuclock_sight future = kernel_at(2000000, -GPUCLOCK_STEP_NS - 10000, 500000);
+	struct gpuclock_sight past = kernel_at(2000000, 500000, -50000);
+
+	ck_assert_int_eq(gpuclock_see(c, &slow, true), GPUCLOCK_FITS);
+	ck_assert_int_eq(gpuclock_see(c, &prompt, true), GPUCLOCK_FITS);
+	ck_assert(!gpuclock_see_plain(c, &future));
+	ck_assert_int_eq(gpuclock_see(c, &future, true), GPUCLOCK_FUTURE);
+	ck_assert(!gpuclock_see_plain(c, &past));
+	ck_assert_int_eq(gpuclock_see(c, &past, true), GPUCLOCK_PAST);
+}
+END_TEST
+
 START_TEST(without_launches_only_the_upper_bound_is_known)
 {
 	struct gpuclock_facts facts;
@@ -183,6 +211,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(nothing_is_known_before_the_first_stamp),
 		FX_TEST(first_kernel_lies_between_its_launch_and_its_callback),
+		FX_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be),
 		FX_TEST(without_launches_only_the_upper_bound_is_known),
 		FX_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms),
 		FX_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels),

@@ -37,10 +37,11 @@ struct clock_window {
 	uint32_t kernels;		/* one after another; channels of one are one */
 	uint64_t newest_stop;
 	bool changed;
-	/* the bracket as last worked out, and where: elsewhere it is no further off
-	 * than the steepest line */
+	/*
+	 * The bracket where it was worked out last, and what points since may have left of it:
+	 * elsewhere it is no further off than the steepest line.
+	 */
 	int64_t known_x, known_lo, known_hi;
-	bool known;
 };
 
 struct gpuclock {
@@ -72,10 +73,18 @@ void gpuclock_free(struct gpuclock *c)
 
 /* ---- one window ---------------------------------------------------------- */
 
+/* No point lies on the right side of such a bracket. */
+static void window_forget(struct clock_window *w)
+{
+	w->known_lo = 2 * HULL_MAX;
+	w->known_hi = -2 * HULL_MAX;
+}
+
 static void window_begin(struct clock_window *w, uint64_t g, uint64_t u)
 {
 	*w = (struct clock_window){ .g0 = g, .u0 = u, .min = -1.0 / HULL_SLOPE,
 				    .max = 1.0 / HULL_SLOPE, .fitted_x = INT64_MIN };
+	window_forget(w);
 }
 
 /* False: too far from the window's origin to be of this clock. */
@@ -149,29 +158,30 @@ static void window_know(struct clock_window *w, int64_t x)
 	w->known_x = x;
 	w->known_lo = double_clamped(window_lo_at(w, (double)x));
 	w->known_hi = double_clamped(window_hi_at(w, (double)x));
-	w->known = true;
 }
 
-/* The distance of the point below all lines; <= 0: it is not below. */
-static int64_t window_below_by(struct clock_window *w, const struct hull_point *p)
+/* Can the steepest line get from there to where the bracket is known, and lose no more? */
+static bool window_reaches(const struct clock_window *w, int64_t x, int64_t ns)
 {
-	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
+	return (ns - 1) * HULL_SLOPE >= llabs(x - w->known_x);
+}
 
-	if (w->known && p->y >= w->known_lo + away)
-		return 0;
+/* Does the point lie below all lines, by more than that? */
+static bool window_is_below(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
+{
+	if (window_reaches(w, p->x, p->y + by_ns - w->known_lo))
+		return false;
 	window_know(w, p->x);
-	return w->known_lo - p->y;
+	return w->known_lo - p->y > by_ns;
 }
 
 /* The same above all lines. */
-static int64_t window_above_by(struct clock_window *w, const struct hull_point *p)
+static bool window_is_above(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
 {
-	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
-
-	if (w->known && p->y <= w->known_hi - away)
-		return 0;
+	if (window_reaches(w, p->x, w->known_hi + by_ns - p->y))
+		return false;
 	window_know(w, p->x);
-	return p->y - w->known_hi;
+	return p->y - w->known_hi > by_ns;
 }
 
 /* What a sight is to a window; not there: too far away, or not told. */
@@ -197,23 +207,38 @@ static struct sight_points window_points(const struct clock_window *w,
 	return p;
 }
 
+/* The most by which the steepest line differs there from where the bracket is known. */
+static int64_t window_away(const struct clock_window *w, int64_t x)
+{
+	_Static_assert(HULL_SLOPE > 1 << 12, "a division more would be slower");
+	return (llabs(x - w->known_x) >> 12) + 1;
+}
+
 /* False: the line cannot be straight between this point and the others. */
 static bool window_add_above(struct clock_window *w, struct hull_point p)
 {
+	int64_t least;
+
 	p.y += GPUCLOCK_HOST_NS;
 	if (!hull_add(&w->above, p.x, p.y))
 		return true;
 	w->changed = true;
-	return window_below_by(w, &p) <= 0;
+	least = p.y - window_away(w, p.x);
+	w->known_hi = least < w->known_hi ? least : w->known_hi;
+	return !window_is_below(w, &p, 0);
 }
 
 static bool window_add_below(struct clock_window *w, struct hull_point p)
 {
+	int64_t most;
+
 	p.y -= GPUCLOCK_HOST_NS;
 	if (!hull_add(&w->below, p.x, -p.y))
 		return true;
 	w->changed = true;
-	return window_above_by(w, &p) <= 0;
+	most = p.y + window_away(w, p.x);
+	w->known_lo = most > w->known_lo ? most : w->known_lo;
+	return !window_is_above(w, &p, 0);
 }
 
 static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
@@ -231,7 +256,7 @@ static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
 		w->fitted_x = x;
 		straight = window_fit(w);
-		w->known = false;
+		window_forget(w);
 	}
 	return straight;
 }
@@ -246,10 +271,10 @@ static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 static enum gpuclock_verdict window_judge(struct clock_window *w, const struct gpuclock_sight *s,
 					  const struct sight_points *p)
 {
-	if ((p->has_start && window_below_by(w, &p->start) > GPUCLOCK_STEP_NS) ||
-	    (p->has_stop && window_below_by(w, &p->stop) > GPUCLOCK_STEP_NS))
+	if ((p->has_start && window_is_below(w, &p->start, GPUCLOCK_STEP_NS)) ||
+	    (p->has_stop && window_is_below(w, &p->stop, GPUCLOCK_STEP_NS)))
 		return GPUCLOCK_FUTURE;
-	if (p->has_launch && window_above_by(w, &p->launch) > PAST_NS)
+	if (p->has_launch && window_is_above(w, &p->launch, PAST_NS))
 		return GPUCLOCK_PAST;
 	if (s->start_ns && !p->has_start)
 		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
@@ -337,7 +362,7 @@ bool gpuclock_is_sure(const struct gpuclock *c)
 
 static bool sight_is_late(struct clock_window *w, const struct sight_points *p)
 {
-	return p->has_start && window_above_by(w, &p->start) > GPUCLOCK_STEP_NS;
+	return p->has_start && window_is_above(w, &p->start, GPUCLOCK_STEP_NS);
 }
 
 /* It contradicts the clock as we know it.  True: too many do, the clock has stepped. */
@@ -480,7 +505,7 @@ static uint64_t known_resolution(const struct gpuclock *c)
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
 {
 	const struct clock_window *w = &c->w[0];
-	uint64_t base = gpu_ns + (w->u0 - w->g0);
+	uint64_t base = gpu_ns + (w->u0 - w->g0), unit = known_resolution(c);
 	double low, high;
 	int64_t x;
 
@@ -488,8 +513,8 @@ bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint6
 		return false;
 	high = window_hi_at(w, (double)x);
 	low = window_lo_at(w, (double)x);
-	*hi = base + (uint64_t)(int64_t)ceil(high) + known_resolution(c);
-	*lo = w->below.n ? base + (uint64_t)(int64_t)floor(low) - known_resolution(c) : 0;
+	*hi = base + (uint64_t)(int64_t)ceil(high) + unit;
+	*lo = w->below.n ? base + (uint64_t)(int64_t)floor(low) - unit : 0;
 	if (*lo > *hi)			/* bent, and not found out yet */
 		*lo = *hi;
 	return true;

@@ -126,11 +126,25 @@ static double hull_line_at(const struct hull_point *p, double slope, double x)
 /* Walks downhill from point i: a line of that slope rests on one point of a convex chain. */
 static uint32_t hull_descend(const struct hull *h, uint32_t i, double slope)
 {
-	while (i > 0 && hull_line_at(&h->p[i - 1], slope, 0) <= hull_line_at(&h->p[i], slope, 0))
-		i--;
-	while (i + 1 < h->n &&
-	       hull_line_at(&h->p[i + 1], slope, 0) < hull_line_at(&h->p[i], slope, 0))
-		i++;
+	double here = hull_line_at(&h->p[i], slope, 0);
+	uint32_t from = i;
+
+	for (; i > 0; i--) {
+		double next = hull_line_at(&h->p[i - 1], slope, 0);
+
+		if (next > here)
+			break;
+		here = next;
+	}
+	if (i < from)
+		return i;
+	for (; i + 1 < h->n; i++) {
+		double next = hull_line_at(&h->p[i + 1], slope, 0);
+
+		if (next >= here)
+			break;
+		here = next;
+	}
 	return i;
 }
 
