@@ -125,6 +125,7 @@ static bool sort_by_sync(struct op **order, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (!order[i]->symmetric || !order[i]->has_sync || order[i]->stamps_refused)
 			return false;
+	ops_sort(order, n, ops_by_arrival);
 	ops_sort(order, n, ops_by_sync);
 	return true;
 }
@@ -153,26 +154,27 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 {
 	const struct op_facts *facts = NULL;
 	struct op *order[OP_RANKS];
-	int32_t arrival[OP_RANKS];
+	int32_t arrival[OP_RANKS] = { 0 };
 	enum arrival_source source = ARRIVAL_DURATION;
-	uint64_t least_ns;
+	uint64_t least_ns = UINT64_MAX;
 
 	memcpy(order, ops, n * sizeof(*ops));
-	ops_sort(order, n, ops_by_arrival);
-	least_ns = op_inside_ns(order[n - 1]);
 	if (sort_by_sync(order, n))
 		source = ARRIVAL_SYNC;
 	else if (sort_by_clock(order, n))
 		source = ARRIVAL_GPU_CLOCK;
 	else
 		ops_sort(order, n, ops_by_arrival);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		arrival[i] = order[i]->rank;
+		if (op_inside_ns(ops[i]) < least_ns)
+			least_ns = op_inside_ns(ops[i]);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
-		memcpy(ops[i]->arrival, arrival, n * sizeof(*arrival));
+		memcpy(ops[i]->arrival, arrival, sizeof(arrival));
 		if (!i || ops[i]->func != ops[i - 1]->func)
 			facts = ops_facts(ops[i]->func);
 		fill_waitfree(facts, ops[i], least_ns);

@@ -100,22 +100,12 @@ static void cover_replace(struct cover *c, uint32_t first, uint32_t end, uint64_
 	c->at[first].to_ns = to_ns;
 }
 
-/* Returns the part of that time that was not covered before. */
-static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
+static __attribute__((noinline))
+uint64_t cover_add_among(struct cover *c, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t before_ns = 0;
 	uint32_t first, end;
 
-	if (c->n == STRETCHES)
-		cover_forget(c, STRETCHES / 2);
-	if (from_ns < c->from_ns)
-		from_ns = c->from_ns;
-	if (to_ns <= from_ns)
-		return 0;
-	if (!c->n || c->at[c->n - 1].to_ns < from_ns) {		/* after all others, as most do */
-		*array_must_add(c->at, &c->n) = (struct cover_stretch){ from_ns, to_ns };
-		return to_ns - from_ns;
-	}
 	for (first = c->n; first && c->at[first - 1].to_ns >= from_ns;)
 		first--;
 	for (end = first; end < c->n && c->at[end].from_ns <= to_ns; end++)
@@ -126,6 +116,21 @@ static uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
 		to_ns = c->at[end - 1].to_ns;
 	cover_replace(c, first, end, from_ns, to_ns);
 	return to_ns - from_ns - before_ns;
+}
+
+/* Returns the part of that time that was not covered before. */
+static inline uint64_t cover_add(struct cover *c, uint64_t from_ns, uint64_t to_ns)
+{
+	if (c->n == STRETCHES)
+		cover_forget(c, STRETCHES / 2);
+	if (from_ns < c->from_ns)
+		from_ns = c->from_ns;
+	if (to_ns <= from_ns)
+		return 0;
+	if (c->n && c->at[c->n - 1].to_ns >= from_ns)
+		return cover_add_among(c, from_ns, to_ns);
+	*array_must_add(c->at, &c->n) = (struct cover_stretch){ from_ns, to_ns };
+	return to_ns - from_ns;		/* after all others, as most do */
 }
 
 /* It waits for other ranks at its beginning, and moves data then. */

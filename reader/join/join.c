@@ -162,9 +162,9 @@ uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
 	return item;
 }
 
-static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, uint16_t index)
+static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, uint16_t index,
+				     const struct comm *comm)
 {
-	const struct comm *comm = process_comm(r->process, index);
 	struct recon_comm *rcomm = recon_comm(r, index);
 
 	if (rcomm && !rcomm->name && *comm->name)
@@ -175,7 +175,7 @@ static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, ui
 
 name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index)
 {
-	const struct recon_comm *rcomm = named_comm(rc, r, index);
+	const struct recon_comm *rcomm = named_comm(rc, r, index, process_comm(r->process, index));
 
 	return rcomm ? rcomm->name : NULL;
 }
@@ -184,7 +184,7 @@ struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struc
 				  uint16_t index)
 {
 	const struct comm *comm = process_comm(r->process, index);
-	struct recon_comm *rcomm = comm ? named_comm(rc, r, index) : NULL;
+	struct recon_comm *rcomm = comm ? named_comm(rc, r, index, comm) : NULL;
 
 	if (!comm)
 		return NULL;
@@ -200,11 +200,14 @@ struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struc
 }
 
 /* API v1 to v3: the communicator says nothing of itself, each event a little, which is kept. */
-static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash,
-				 struct comm *comm)
+static void fill_comm_from_event(const struct recon *r, struct op *op, const struct nci_record *rec,
+				 int32_t rank, uint64_t comm_hash)
 {
+	struct comm *comm;
+
 	if (op->has_comm_id)
 		return;
+	comm = process_comm(r->process, rec->comm);
 	op->rank = rank >= 0 ? rank : UNKNOWN_I32;
 	op->has_comm_id = comm_hash != 0;
 	op->comm_id = comm_hash;
@@ -391,8 +394,7 @@ static struct head_size op_fill_coll(struct recon *r, const struct event *ev, st
 	op->group = c->group;
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
 	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
-	fill_comm_from_event(op, c->rank, c->comm_hash,
-			     process_comm(r->process, ev->rec->comm));
+	fill_comm_from_event(r, op, ev->rec, c->rank, c->comm_hash);
 	return (struct head_size){ c->count, c->datatype };
 }
 
@@ -406,8 +408,7 @@ static struct head_size op_fill_p2p(struct recon *r, const struct event *ev, str
 	op->channels = c->channels;
 	op->tag = c->tag;
 	op->group = c->group;
-	fill_comm_from_event(op, c->rank, c->comm_hash,
-			     process_comm(r->process, ev->rec->comm));
+	fill_comm_from_event(r, op, ev->rec, c->rank, c->comm_hash);
 	return (struct head_size){ c->count, c->datatype };
 }
 
