@@ -107,14 +107,10 @@ static struct pool_list *keyed_list(struct keyed *t, uid_t account)
 
 void keyed_touch(struct keyed *t, void *item)
 {
-	uint32_t number = keyed_number(item);
-	struct pool_list *of = keyed_list(t, ((const struct keyed_head *)item)->account);
+	const struct keyed_head *head = item;
 
-	t->latest = number;
-	if (number == of->last)
-		return;
-	pool_list_remove(&t->pool, of, number);
-	pool_list_append(&t->pool, of, number);
+	t->latest = head->number;
+	pool_list_touch(&t->pool, keyed_list(t, head->account), head->number);
 }
 
 void keyed_drop(struct keyed *t, void *item)

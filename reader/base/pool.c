@@ -286,6 +286,23 @@ void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
 	list->count--;
 }
 
+void pool_list_touch(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	struct pool_link *link;
+
+	if (item == list->last)
+		return;
+	link = pool_link_of(pool, list, item);
+	if (link->prev == POOL_NONE)
+		list->first = link->next;
+	else
+		pool_link_of(pool, list, link->prev)->next = link->next;
+	pool_link_of(pool, list, link->next)->prev = link->prev;
+	pool_link_of(pool, list, list->last)->next = item;
+	*link = (struct pool_link){ list->last, POOL_NONE };
+	list->last = item;
+}
+
 uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item)
 {
 	return pool_link_of(pool, list, item)->next;

@@ -98,12 +98,10 @@ bool join_api(struct recon *r, struct open_op *o)
 	if (recon_find(r, o->api_token, &item) != RECON_API)
 		return false;
 	op_claim_call(r, o, recon_api(r, item));
-	if (recon_api(r, item)->graph) {
-		pool_list_remove(&r->apis, &r->captured, item);
-		pool_list_append(&r->apis, &r->captured, item);
-	} else {
+	if (recon_api(r, item)->graph)
+		pool_list_touch(&r->apis, &r->captured, item);
+	else
 		recon_drop_api(r, item);
-	}
 	return true;
 }
 

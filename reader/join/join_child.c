@@ -9,20 +9,15 @@
 static void child_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
-	struct pool_list *list = o->has_head ? &r->open : &r->headless;
 
 	o->touched_ns = now_ns;
-	if (list->last == item)
-		return;
-	pool_list_remove(&r->ops, list, item);
-	pool_list_append(&r->ops, list, item);
+	pool_list_touch(&r->ops, o->has_head ? &r->open : &r->headless, item);
 }
 
 /* Many children of one operation come one after another. */
 static bool op_is_of(const struct recon *r, uint32_t item, uint64_t token)
 {
-	return pool_is_taken(&r->ops, item) && recon_op(r, item)->op.token == token &&
-	       !recon_op(r, item)->held;
+	return recon_is_op(r, item, token) && !recon_op(r, item)->held;
 }
 
 /* The operation of that token, headless if need be; POOL_NONE: there is none to have. */

@@ -57,10 +57,7 @@ static void group_drop(struct recon *r, uint32_t item)
 static void group_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	group_at(r, item)->touched_ns = now_ns;
-	if (r->group_list.last == item)
-		return;
-	pool_list_remove(&r->groups, &r->group_list, item);
-	pool_list_append(&r->groups, &r->group_list, item);
+	pool_list_touch(&r->groups, &r->group_list, item);
 }
 
 static uint32_t group_make(struct reconstruct *rc, struct recon *r, uint64_t token,

@@ -33,10 +33,7 @@ static uint32_t plan_find(const struct recon *r, uint64_t group)
 static void plan_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	recon_plan(r, item)->touched_ns = now_ns;
-	if (r->plan_list.last == item)
-		return;
-	pool_list_remove(&r->plans, &r->plan_list, item);
-	pool_list_append(&r->plans, &r->plan_list, item);
+	pool_list_touch(&r->plans, &r->plan_list, item);
 }
 
 static uint32_t plan_make(struct reconstruct *rc, struct recon *r, uint64_t group,

@@ -2,7 +2,9 @@
 /*
  * The index holds one number per token: the kind in the upper bits, the item
  * below.  A token stands for one thing at a time; a hostile stream that uses one
- * twice is refused, so that an item and its index entry always belong together.
+ * twice is refused, so that an item and its index entry always belong together.  The
+ * token of an operation that is done with keeps its number, while its item has another
+ * token, or is free: that is how it is known.
  */
 #include "reader/join/recon.h"
 
@@ -126,11 +128,13 @@ void recon_free(struct recon *r)
 enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item)
 {
 	uint32_t value = index_find(&r->index, token);
+	enum recon_kind kind;
 
 	if (value == POOL_NONE)
 		return token && token == r->newest_call.token ? RECON_API : RECON_NONE;
 	*item = value & ITEM_MASK;
-	return (enum recon_kind)(value >> KIND_SHIFT);
+	kind = (enum recon_kind)(value >> KIND_SHIFT);
+	return kind == RECON_OP && !recon_is_op(r, *item, token) ? RECON_FINISHED : kind;
 }
 
 bool recon_has_room(const struct recon *r, const struct pool *pool)
@@ -292,17 +296,15 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 	*place = recon_add_token(r, token, token_pack(kind, 0)) ? token : 0;
 }
 
-/* The same of one whose item goes: its token keeps its place in the index. */
+/* The same of one whose item goes: its token keeps its place in the index, and leads there. */
 static void recon_remember_op(struct recon *r, uint64_t token)
 {
 	uint64_t *place = finished_place(r);
 
-	if (place) {
-		index_set(&r->index, token, token_pack(RECON_FINISHED, 0));
+	if (place)
 		*place = token;
-	} else {
+	else
 		index_remove(&r->index, token);
-	}
 }
 
 static void recon_drop_item(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)

@@ -154,7 +154,7 @@ enum recon_kind {
 	RECON_API,
 	RECON_STEPS,
 	RECON_PLAN,
-	RECON_FINISHED,		/* an operation that is done with; has no item */
+	RECON_FINISHED,		/* an operation that is done with; its item is another's, if any */
 	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
 	RECON_CALL,		/* a GroupApi that was of a single call; has no item */
 };
@@ -272,6 +272,12 @@ bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm);
 static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
 {
 	return pool_at(&r->ops, item);
+}
+
+/* Is that item the operation of that token, open? */
+static inline bool recon_is_op(const struct recon *r, uint32_t item, uint64_t token)
+{
+	return pool_is_taken(&r->ops, item) && recon_op(r, item)->op.token == token;
 }
 
 static inline struct api_call *recon_api(const struct recon *r, uint32_t item)
