@@ -127,6 +127,7 @@ void keyed_drop(struct keyed *t, void *item)
 		t->filled[(of - t->of) / 64] &= ~(UINT64_C(1) << (of - t->of) % 64);
 	if (head->number == t->latest)
 		t->latest = POOL_NONE;
+	t->gone++;
 	pool_put(&t->pool, head->number);
 }
 

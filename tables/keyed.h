@@ -49,6 +49,8 @@ struct keyed {
 	uint32_t *lately;		/* KEYED_LATELY numbers of items; NULL: not used */
 	uint32_t latest;		/* the item used last, unless that is gone */
 	uint64_t evicted;		/* items that made room */
+	uint64_t gone;			/* these, and items that were dropped: as long as it is the
+					   same, a number leads to the item that had it */
 };
 
 /* The config of n items of a type with that key, and the other members as they are given. */

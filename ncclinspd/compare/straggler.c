@@ -52,6 +52,7 @@ struct seat {
 	struct straggler_part part;	/* its part in its newest operation */
 	uint32_t track;
 	uint32_t member;
+	uint64_t found;			/* seats_found() when these were; 0: they were not */
 	/* a stage's sends and receives since they were last compared, */
 	uint64_t sends, sends_wait_ns;
 	uint64_t track_wait_ns;		/* the wait of its GPU in all else by then */
@@ -366,7 +367,8 @@ static struct straggler_unit *joint_unit(struct straggler *s, const struct strag
 }
 
 /* Adds to the part of that time; one so long ago that its place has gone to another is past. */
-static void recent_add(struct recent *parts, uint32_t n, uint64_t part, const struct recent *more)
+static inline void recent_add(struct recent *parts, uint32_t n, uint64_t part,
+			      const struct recent *more)
 {
 	struct recent *to = &parts[part % n];
 
@@ -508,34 +510,47 @@ static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, u
 	return LATE_NOBODY;
 }
 
-/* Its rank's seat, which most often is number `likely`; its track and member are not touched. */
-static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
-			const struct straggler_part *p, uint32_t likely)
+/* As long as it is the same, each seat's numbers are those of its own track and member. */
+static uint64_t seats_found(const struct straggler *s)
+{
+	return s->tracks.gone + s->members.gone + 1;
+}
+
+/*
+ * Its rank's seat, which most often is number `likely`; its track and member are not touched.
+ * NULL: there are more ranks than there may be, or no memory.
+ */
+static struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
+			    const struct straggler_part *p, uint32_t likely)
 {
 	const struct member_key key = { p->process_id, p->comm_index };
 	struct straggler_track *track;
 	struct straggler_member *member;
 	struct seat *seat;
 	uint32_t i = likely;
-	bool made;
+	bool made, moved;
 
 	if (i >= u->nseats || !seat_is_of(&u->seat[i], p->process_id, p->comm_index))
 		i = find_seat(u, p->process_id, p->comm_index);
 	seat = i != LATE_NOBODY ? &u->seat[i] : array_add(u->seat, &u->nseats);
 	if (!seat)
-		return LATE_NOBODY;
+		return NULL;
 	u->series.n = u->nseats;
+	moved = seat->part.gpu != p->gpu;
 	seat->part = *p;
+	if (seat->found == seats_found(s) && !moved)
+		return seat;
 	track = keyed_find_again(&s->tracks, seat->track, &p->gpu) ?:
 		keyed_use(&s->tracks, &p->gpu, p->account, &made);
 	member = keyed_find_again(&s->members, seat->member, &key) ?:
 		 keyed_use(&s->members, &key, p->account, &made);
 	if (!track || !member)
-		return LATE_NOBODY;
+		return NULL;
 	seat->track = keyed_number(track);
 	seat->member = keyed_number(member);
+	seat->found = seats_found(s);
 	join_unit(member, u->key);
-	return (uint32_t)(seat - u->seat);
+	return seat;
 }
 
 /* The ranks of an operation were here: their tracks and members were used in this order. */
@@ -578,35 +593,36 @@ static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t
 	return j;
 }
 
-/* False: there are more ranks than there may be, or no memory. */
+/* False: not all of them have a seat; `members` has those that do. */
 static bool add_parts(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		      const struct straggler_op *op)
+		      const struct straggler_op *op, struct straggler_member **members)
 {
 	for (uint32_t i = 0; i < op->n; i++) {
 		const struct straggler_part *p = &op->part[i];
-		uint32_t seat = seat_of(s, u, p, i);
+		const struct seat *seat = seat_of(s, u, p, i);
 
-		if (seat == LATE_NOBODY)
+		if (!seat)
 			return false;
 		*array_must_add(j->part, &j->n) = (struct joint_part){
-			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
+			.track = seat->track, .seat = (uint32_t)(seat - u->seat), .gpu = p->gpu,
 			.start = p->start, .queued_ns = p->queued_ns,
-			.place = track_follow(track_at(s, u->seat[seat].track), p->start, j->id),
+			.place = track_follow(track_at(s, seat->track), p->start, j->id),
 		};
-		member_at(s, u->seat[seat].member)->sums.ops++;
+		members[i] = member_at(s, seat->member);
+		members[i]->sums.ops++;
 	}
 	return true;
 }
 
 /* Everybody has waited for the last, or all together for one elsewhere. */
-static void add_waits(struct straggler *s, const struct straggler_unit *u,
-		      struct straggler_joint *j, const struct straggler_op *op)
+static void add_waits(struct straggler *s, struct straggler_joint *j,
+		      const struct straggler_op *op, struct straggler_member *const *members)
 {
 	uint64_t away_ns = j->op.last == LATE_NOBODY ? j->op.slow_ns : 0;
 
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct joint_part *p = &j->part[i];
-		struct straggler_member *m = member_at(s, u->seat[p->seat].member);
+		struct straggler_member *m = members[i];
 
 		p->inside_ns = op->part[i].inside_ns;
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
@@ -690,14 +706,14 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 
 /* It is whole, its ranks' waits are known, if all ranks that were seen of it are here. */
 static void joint_fill(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		       const struct straggler_op *op)
+		       const struct straggler_op *op, struct straggler_member **members)
 {
 	struct bucket *b;
 
 	j->comm = op->comm;
 	j->unit = keyed_number(u);
 	j->unit_key = u->key;
-	if (!add_parts(s, u, j, op))
+	if (!add_parts(s, u, j, op, members))
 		return;
 	seats_touch(s, u, j);
 	if (op->n < u->nseats)
@@ -708,7 +724,7 @@ static void joint_fill(struct straggler *s, struct straggler_unit *u, struct str
 	j->whole = true;
 	j->passed = unit_passed(u, op);
 	joint_judge(j, op, b);
-	add_waits(s, u, j, op);
+	add_waits(s, j, op, members);
 }
 
 /* NULL: no memory. */
@@ -724,30 +740,29 @@ static struct straggler_member *member_of(struct straggler *s, uint64_t process_
 
 /* Takes in an operation; `end` has what each rank's counts for, compared or not. */
 static void straggler_take(struct straggler *s, const struct straggler_op *op,
-			   const struct recent *end, uint64_t now_ns)
+			   struct recent *end, uint64_t now_ns)
 {
 	struct straggler_joint *j = straggler_new_joint(s, now_ns);
 	struct straggler_unit *u = unit_take(s, op, now_ns);
+	struct straggler_member *members[OP_RANKS];
 
 	if (u)
-		joint_fill(s, u, j, op);
+		joint_fill(s, u, j, op, members);
 	for (uint32_t i = 0; i < op->n; i++) {
-		struct recent more = end[i];
-		struct straggler_member *m = i < j->n ?
-			member_at(s, u->seat[j->part[i].seat].member) :
+		struct straggler_member *m = i < j->n ? members[i] :
 			member_of(s, op->part[i].process_id, op->part[i].comm_index,
 				  op->part[i].account);
 
-		more.ops = j->whole;
-		more.wait_ns = j->part[i].wait_ns;
+		end[i].ops = j->whole;
+		end[i].wait_ns = j->part[i].wait_ns;
 		if (m)
-			member_add(m, now_ns, &more);
+			member_add(m, now_ns, &end[i]);
 	}
 }
 
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
-	static const struct recent end[OP_RANKS];
+	struct recent end[OP_RANKS] = { 0 };
 
 	straggler_take(s, op, end, now_ns);
 }
@@ -762,20 +777,20 @@ static void stage_add(struct straggler *s, const struct straggler_op *op, uint64
 {
 	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct bucket *b = u ? straggler_bucket_of(s, op) : NULL;
-	uint32_t i = b ? seat_of(s, u, &op->part[0], 0) : LATE_NOBODY;
+	struct seat *seat = b ? seat_of(s, u, &op->part[0], 0) : NULL;
 	uint64_t inside_ns = op->part[0].inside_ns, transfer;
 
-	if (i == LATE_NOBODY)
+	if (!seat)
 		return;
-	keyed_touch(&s->tracks, track_at(s, u->seat[i].track));
-	keyed_touch(&s->members, member_at(s, u->seat[i].member));
+	keyed_touch(&s->tracks, track_at(s, seat->track));
+	keyed_touch(&s->members, member_at(s, seat->member));
 	b->added++;
 	rolling_add(&b->shortest, inside_ns);
 	transfer = transfer_ns(b);
 	u->stages = true;
-	u->seat[i].sends++;
+	seat->sends++;
 	if (transfer < inside_ns)
-		u->seat[i].sends_wait_ns += inside_ns - transfer;
+		seat->sends_wait_ns += inside_ns - transfer;
 }
 
 /* All that each waited since the last time; false: some had nothing to do. */
@@ -1007,10 +1022,14 @@ bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t c
 
 /* ---- struct op, as the statistics need it --------------------------------------- */
 
-static const struct process *processes_find(struct process *const *list, size_t count, uint64_t id)
+/* NULL: there is none.  Most often it is the one at *next; that behind it will be. */
+static const struct process *processes_find(struct process *const *list, size_t count, uint64_t id,
+					    size_t *next)
 {
 	size_t low = 0, high = count;
 
+	if (*next < count && list[*next]->id == id)
+		return list[(*next)++];
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -1019,7 +1038,10 @@ static const struct process *processes_find(struct process *const *list, size_t 
 		else
 			high = middle;
 	}
-	return low < count && list[low]->id == id ? list[low] : NULL;
+	if (low == count || list[low]->id != id)
+		return NULL;
+	*next = low + 1;
+	return list[low];
 }
 
 /* Is it another rank of the same communicator, so that the process has several GPUs? */
@@ -1037,10 +1059,9 @@ static uint64_t rank_gpu(const struct straggler *s, const struct op *op)
 	return index_hash(s->seed, words, sizeof(words));
 }
 
-uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
-		       struct process *const *list, size_t count)
+/* `p`: its process; NULL: it is gone. */
+static uint64_t op_gpu(const struct straggler *s, const struct op *op, const struct process *p)
 {
-	const struct process *p = processes_find(list, count, op->process_id);
 	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
 
 	if (!comm)
@@ -1055,6 +1076,14 @@ uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		if (comm_is_sibling(comm, &p->comms[i]))
 			return rank_gpu(s, op);
 	return op->process_id;
+}
+
+uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
+		       struct process *const *list, size_t count)
+{
+	size_t next = 0;
+
+	return op_gpu(s, op, processes_find(list, count, op->process_id, &next));
 }
 
 static uint64_t op_size_class(uint64_t bytes)
@@ -1147,6 +1176,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	bool compared = !stage && ops_count(s, ops, n);
 	struct straggler_op op;		/* places of parts beyond n are not in use */
 	struct recent end[OP_RANKS];
+	size_t next = 0;
 
 	for (uint32_t i = 0; i < n && !compared; i++)
 		member_note_end(s, ops[i], now_ns);
@@ -1160,12 +1190,14 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	op.n = n;
 	op.kind = op_kind(s, ops[0]);
 	for (uint32_t i = 0; i < n; i++) {
+		const struct process *p = processes_find(list, count, ops[i]->process_id, &next);
+
 		end[i] = op_end(ops[i]);
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
 			.account = ops[i]->account,
-			.gpu = straggler_gpu(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
+			.gpu = op_gpu(s, ops[i], p), .start = ops[i]->gpu_start_ns,
 			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 			.queued_ns = op_queued_ns(ops[i]),
