@@ -201,21 +201,27 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 	return head;
 }
 
-/* The item that was used last is most often used next. */
-void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
+static __attribute__((noinline))
+void *keyed_use_other(struct keyed *t, const void *key, uid_t account, bool *made)
 {
-	struct keyed_head *head = t->latest != POOL_NONE ? keyed_at(t, t->latest) : NULL;
 	uint64_t place;
+	struct keyed_head *head = item_find(t, key, &place);
 
-	*made = false;
-	if (head && item_has_key(t, head, key))
-		return head;
-	head = item_find(t, key, &place);
 	*made = !head;
 	if (!head)
 		return item_make(t, key, place, account);
 	keyed_touch(t, head);
 	return head;
+}
+
+/* The item that was used last is most often used next. */
+void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
+{
+	struct keyed_head *head = t->latest != POOL_NONE ? keyed_at(t, t->latest) : NULL;
+
+	*made = false;
+	return head && item_has_key(t, head, key) ? head :
+	       keyed_use_other(t, key, account, made);
 }
 
 void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key)

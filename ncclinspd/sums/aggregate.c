@@ -181,16 +181,14 @@ static void free_period(struct aggregate *agg, uint32_t *first)
 	*first = POOL_NONE;
 }
 
-/* The cell's slice of the window's current period; NULL: no room, or none for its account. */
-static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell, int w)
+/* A slice for the window's current period; NULL: no room, or none for the cell's account. */
+static struct slice *cell_new_slice(struct aggregate *agg, struct cell *cell, int w)
 {
 	struct window *window = &agg->window[w];
 	uint32_t *first = &window->first[window->period % window->slices];
 	struct slice *slice;
 	uint32_t taken;
 
-	if (cell->period[w] == window->period)
-		return aggregate_slice(agg, cell->slice[w]);
 	if (!accounts_may_take(&agg->slices_of, cell->head.account,
 			       agg->slices.capacity - agg->slices.used))
 		return NULL;
@@ -214,7 +212,9 @@ static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell
 static struct sums *cell_current_sums(struct aggregate *agg, struct cell *cell, int w)
 {
 	for (; w < AGGREGATE_SLIDING; w++) {
-		struct slice *slice = cell_current_slice(agg, cell, w);
+		struct slice *slice = cell->period[w] == agg->window[w].period ?
+				      aggregate_slice(agg, cell->slice[w]) :
+				      cell_new_slice(agg, cell, w);
 
 		if (slice)
 			return &slice->sums;

@@ -44,8 +44,9 @@ void sums_free_chunks(struct sums *sums, struct sums_chunks *chunks)
 		sums_free_value(&sums->value[v], chunks);
 }
 
-static struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chunks,
-				      uid_t account, uint32_t part)
+static __attribute__((noinline))
+struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chunks,
+			       uid_t account, uint32_t part)
 {
 	struct chunk *chunk;
 	uint32_t item;
@@ -71,7 +72,7 @@ bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t a
 		    uint64_t value)
 {
 	uint32_t bucket = histogram_bucket(value);
-	struct chunk *chunk;
+	struct chunk *chunk = sums->chunks ? chunk_at(chunks, sums->chunks) : NULL;
 
 	if (!sums->n || value < sums->min)
 		sums->min = value;
@@ -79,7 +80,8 @@ bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t a
 		sums->max = value;
 	sums->n++;
 	sums->sum += value;
-	chunk = value_find_chunk(sums, chunks, account, bucket / HISTOGRAM_PART);
+	if (!chunk || chunk->part != bucket / HISTOGRAM_PART)
+		chunk = value_find_chunk(sums, chunks, account, bucket / HISTOGRAM_PART);
 	if (chunk)
 		chunk->count[bucket % HISTOGRAM_PART]++;
 	return chunk;

@@ -69,14 +69,8 @@ void join_post(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm
 void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_kernel_ch *c)
 {
 	struct recon_comm *rcomm = recon_comm(r, c->comm);
-	struct stamps_told told = {
-		.sight = { .gpu_start_ns = c->gpu_start, .gpu_stop_ns = c->gpu_stop },
-		.channel = c->channel,
-		.is_receive = op_is_receive(&o->op),
-		.group = o->op.group,
-		.nth = o->op.nth,
-	};
 	struct recon_span *span;
+	struct stamps_told told;
 
 	if (!c->gpu_start && !c->gpu_stop &&
 	    (r->process->api_version < FIRST_API_WITH_STAMPS || r->process->is_rccl))
@@ -85,6 +79,12 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 		o->unsure = true;
 		return;
 	}
+	told.sight.gpu_start_ns = c->gpu_start;
+	told.sight.gpu_stop_ns = c->gpu_stop;
+	told.channel = c->channel;
+	told.is_receive = op_is_receive(&o->op);
+	told.group = o->op.group;
+	told.nth = o->op.nth;
 	stamps_read(&rcomm->stamps, &told);
 	span = recon_add_span(r, o);
 	if (!span)

@@ -484,6 +484,14 @@ bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
 
 /* ---- questions ----------------------------------------------------------- */
 
+/* No coarser than any that is known. */
+static uint64_t known_resolution(const struct gpuclock *c)
+{
+	uint64_t ns = c->grid > 1 ? c->grid : c->least_apart;
+
+	return ns < COARSEST_NS ? ns : COARSEST_NS;
+}
+
 /*
  * The number that all differences are multiples of.  A clock without such a grid (its tick
  * is no whole number of ns) is no coarser than the least difference, nor than any known.
@@ -492,14 +500,7 @@ static uint64_t gpuclock_resolution_of(const struct gpuclock *c)
 {
 	if (c->grid != 1)
 		return c->grid ? c->grid : UNKNOWN_U64;
-	return c->least_apart < COARSEST_NS ? c->least_apart : COARSEST_NS;
-}
-
-static uint64_t known_resolution(const struct gpuclock *c)
-{
-	uint64_t ns = gpuclock_resolution_of(c);
-
-	return ns < COARSEST_NS ? ns : COARSEST_NS;
+	return known_resolution(c);
 }
 
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
@@ -539,11 +540,11 @@ bool gpuclock_no_later(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi)
 uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
 {
 	const struct clock_window *w = &c->w[0];
-	double drift = fmax(fabs(w->min), fabs(w->max));
+	double drift = -w->min > w->max ? -w->min : w->max;
 
-	if (gpuclock_resolution_of(c) == UNKNOWN_U64)
+	if (!c->grid)			/* no two stamps have differed yet */
 		return UNKNOWN_U64;
-	return known_resolution(c) + (uint64_t)ceil((double)span_ns * drift);
+	return known_resolution(c) + (uint64_t)(int64_t)ceil((double)(int64_t)span_ns * drift);
 }
 
 void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)

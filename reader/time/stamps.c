@@ -103,6 +103,8 @@ void stamps_read(struct stamps *s, struct stamps_told *told)
 	struct stamps_channel *ch;
 	struct stamps_queue *q;
 
+	told->queue = 0;
+	told->place = told->after = told->after_nth = 0;
 	told->fault = check_pair(&told->sight);
 	if (told->fault != STAMP_GOOD || told->channel >= STAMPS_CHANNELS)
 		return;
