@@ -155,15 +155,13 @@ static struct regression_series *series_of(const struct diagnose *dg, struct reg
 	return s;
 }
 
-static void regression_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static __attribute__((noinline))
+void regressions_add(const struct diagnose *dg, struct regressions *rg, const struct op *op,
+		     uint64_t ns, uint64_t now_ns)
 {
-	struct regressions *rg = state;
-	uint64_t ns = time_of(op), place;
-	struct regression_series *s;
+	struct regression_series *s = series_of(dg, rg, op);
+	uint64_t place;
 
-	if (ns == UNKNOWN_U64 || !ns)
-		return;
-	s = series_of(dg, rg, op);
 	if (!s)
 		return;
 	s->used_ns = now_ns;
@@ -177,6 +175,14 @@ static void regression_on_op(struct diagnose *dg, void *state, const struct op *
 	}
 	if (place < VALUES)
 		s->values[place] = (double)ns;
+}
+
+static void regression_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+{
+	uint64_t ns = time_of(op);
+
+	if (ns != UNKNOWN_U64 && ns)
+		regressions_add(dg, state, op, ns, now_ns);
 }
 
 /* ---- windows ----------------------------------------------------------------- */

@@ -85,36 +85,42 @@ static void hull_append(struct hull *h, const struct hull_point *p)
 	if (h->n == HULL_POINTS)
 		hull_thin_out(h);
 	n = h->n;
-	while (n && (point_shadows(p, &h->p[n - 1]) ||
-		     (n > 1 && point_needless(&h->p[n - 2], &h->p[n - 1], p))))
+	while (n && point_shadows(p, &h->p[n - 1]))
+		n--;
+	/* It lies too high to shadow what is left of a point that it does not shadow. */
+	while (n > 1 && point_needless(&h->p[n - 2], &h->p[n - 1], p))
 		n--;
 	h->p[n] = *p;
 	h->n = n + 1;
 }
 
+static __attribute__((noinline)) bool hull_insert(struct hull *h, const struct hull_point *p)
+{
+	uint32_t i = hull_find(h, (double)p->x);
+
+	if (hull_is_needless(h, i, p))
+		return false;
+	if (h->n == HULL_POINTS) {
+		hull_thin_out(h);
+		i = hull_find(h, (double)p->x);
+	}
+	memmove(&h->p[i + 1], &h->p[i], (h->n - i) * sizeof(h->p[0]));
+	h->p[i] = *p;
+	h->n++;
+	hull_mend(h, i);
+	return true;
+}
+
 bool hull_add(struct hull *h, int64_t x, int64_t y)
 {
 	struct hull_point p = { x, y };
-	uint32_t i;
 
 	/* Most come late, near the right end: whatever shadows them, no line is kept by them. */
 	if (h->n && point_shadows(&h->p[h->n - 1], &p))
 		return false;
-	if (!h->n || h->p[h->n - 1].x < x) {
-		hull_append(h, &p);
-		return true;
-	}
-	i = hull_find(h, (double)x);
-	if (hull_is_needless(h, i, &p))
-		return false;
-	if (h->n == HULL_POINTS) {
-		hull_thin_out(h);
-		i = hull_find(h, (double)x);
-	}
-	memmove(&h->p[i + 1], &h->p[i], (h->n - i) * sizeof(h->p[0]));
-	h->p[i] = p;
-	h->n++;
-	hull_mend(h, i);
+	if (h->n && h->p[h->n - 1].x >= x)
+		return hull_insert(h, &p);
+	hull_append(h, &p);
 	return true;
 }
 

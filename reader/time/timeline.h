@@ -7,18 +7,22 @@
  * took, with the name of the clock that says so.
  */
 
+#include <math.h>
+
 #include "reader/base/model.h"
 
 struct gpu;
 
-/* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks and for moments before the boot. */
+/* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks, and for moments before the boot or centuries ahead. */
 static inline uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
 {
 	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
+	int64_t ns;
 
-	if (!ticks || offset < -(double)(int64_t)clock->mono_ns || offset > (double)INT64_MAX)
+	if (!ticks || !(fabs(offset) < 0x1p63))
 		return 0;
-	return clock->mono_ns + (uint64_t)(int64_t)offset;
+	ns = (int64_t)(clock->mono_ns + (uint64_t)(int64_t)offset);
+	return ns > 0 ? (uint64_t)ns : 0;
 }
 
 /* A difference of ticks in ns; UNKNOWN_U64 when it runs backwards. */
