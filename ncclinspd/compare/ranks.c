@@ -329,7 +329,7 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 		uint32_t *place = array_must_add(joint->item, &joint->n);
 
 		*place = pool_take_unset(&ranks->ops);
-		memcpy(ranks_op_at(ranks, *place), op, ranks->ops.item_bytes);
+		*ranks_op_at(ranks, *place) = *op;
 	}
 	if (joint_is_whole(joint))
 		joint_release(ranks, joint, now_ns);
