@@ -137,13 +137,22 @@ static bool sums_are_possible(const struct nci_ev_proxy_sums *s)
 	return true;
 }
 
-static void add_points(struct fit *fit, const struct process *p,
-		       const struct nci_point point[2])
+static void add_point(struct fit *fit, const struct process *p, const struct nci_point *point)
 {
-	int n = point[0].bytes == point[1].bytes ? 1 : 2;
+	fit_add(fit, point->bytes, ticks_to_ns_of(p, nci_span_ticks(point->span)));
+}
 
-	for (int i = 0; i < n; i++)
-		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)));
+/* The smaller size first: where there is room for no more, the order says which one goes. */
+static void add_points(struct fit *fit, const struct transfers *t)
+{
+	const struct nci_point *point = t->sums->point;
+	bool falls = point[0].bytes > point[1].bytes;
+
+	if (!(t->op->form & NCI_FORM_SEND))
+		return;
+	add_point(fit, t->executor, &point[falls]);
+	if (point[0].bytes != point[1].bytes)
+		add_point(fit, t->executor, &point[!falls]);
 }
 
 /*
@@ -160,6 +169,7 @@ static uint64_t transfers_active(const struct transfers *t)
 	return nci_sums_later(s->stop - start, s->covered);
 }
 
+/* All but the points. */
 static void make_sums(struct links_sums *sums, const struct transfers *t, bool times)
 {
 	const struct nci_ev_proxy_sums *s = t->sums;
@@ -182,8 +192,6 @@ static void make_sums(struct links_sums *sums, const struct transfers *t, bool t
 	sums->held_ns = ticks_to_ns_of(p, s->covered - s->busy);
 	sums->busy_ns = ticks_to_ns_of(p, s->busy);
 	sums->repeats = s->repeats;
-	if (t->op->form & NCI_FORM_SEND)
-		add_points(&sums->fit, p, s->point);
 }
 
 static void links_add_up(struct links_sums *to, const struct links_sums *from)
@@ -223,18 +231,18 @@ static struct links_sums *link_current_slice(struct link *link, uint64_t now_ns)
 	return &slice->sums;
 }
 
-static void links_take_in(const void *entry, void *arg)
+/* Returns the slice that its sums were added to; NULL: no memory. */
+static struct links_sums *links_take(struct links *l, const struct links_entry *e)
 {
-	const struct links_entry *e = entry;
-	struct links *l = arg;
 	bool made;
 	const struct link_key *key = &e->key;
+	struct links_sums *sums;
 	uint64_t mark = key->executor ^ (uint64_t)key->comm_index << 48 ^
 			(uint64_t)(uint32_t)key->peer << 24 ^ key->channel << 12 ^ key->send << 11;
 	struct link *link = keyed_use_lately(&l->table, mark, key, e->account, &made);
 
 	if (!link)
-		return;
+		return NULL;
 	if (made) {
 		link->first_ns = e->now_ns;
 		l->stats.links = keyed_count(&l->table);
@@ -242,13 +250,25 @@ static void links_take_in(const void *entry, void *arg)
 	}
 	if (!link->who.has_comm_id)
 		link->who = e->who;
-	links_merge(link_current_slice(link, e->now_ns), &e->sums);
+	sums = link_current_slice(link, e->now_ns);
+	links_add_up(sums, &e->sums);
+	return sums;
+}
+
+static void links_take_in(const void *entry, void *arg)
+{
+	const struct links_entry *e = entry;
+	struct links_sums *sums = links_take(arg, e);
+
+	if (sums)
+		fit_merge(&sums->fit, &e->sums.fit);
 }
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 {
 	bool times = t->sums && sums_are_possible(t->sums);
 	struct links_entry *e = &l->last, *held;
+	struct links_sums *sums;
 
 	e->now_ns = now_ns;
 	e->account = t->issuer->account;
@@ -267,8 +287,9 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	held = hold_place(&l->hold);
 	if (held)
 		*held = *e;
-	else
-		links_take_in(e, l);
+	sums = held ? &held->sums : links_take(l, e);
+	if (sums && times)
+		add_points(&sums->fit, t);
 }
 
 /* ---- life ---------------------------------------------------------------- */
