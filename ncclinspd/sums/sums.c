@@ -68,8 +68,8 @@ struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chu
 	return chunk;
 }
 
-bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t account,
-		    uint64_t value)
+static inline bool value_add(struct value_sums *sums, struct sums_chunks *chunks, uid_t account,
+			     uint64_t value)
 {
 	uint32_t bucket = histogram_bucket(value);
 	struct chunk *chunk = sums->chunks ? chunk_at(chunks, sums->chunks) : NULL;
@@ -85,6 +85,12 @@ bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t a
 	if (chunk)
 		chunk->count[bucket % HISTOGRAM_PART]++;
 	return chunk;
+}
+
+bool sums_add_value(struct value_sums *sums, struct sums_chunks *chunks, uid_t account,
+		    uint64_t value)
+{
+	return value_add(sums, chunks, account, value);
 }
 
 /* Add the time that it took, or its batch, and what was moved in that. */
@@ -104,15 +110,15 @@ static uint32_t sums_add_taken(struct sums *sums, struct sums_chunks *chunks, co
 		sums->compared_ns += ns;
 		sums->wait_ns += ns - op->waitfree_ns;
 	}
-	unbinned += !sums_add_value(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks,
-				    op->account, ns);
+	unbinned += !value_add(&sums->value[fused ? VALUE_BATCH : VALUE_EXEC], chunks,
+			       op->account, ns);
 	if (busbw_gbs >= 0) {
 		sums->busbw_ns += busbw_gbs * (double)ns;
 		sums->bus_timed_ns += ns;
 	}
 	if (busbw_gbs >= 0 && busbw_gbs <= 1e9)
-		unbinned += !sums_add_value(&sums->value[VALUE_BUSBW], chunks,
-					    op->account, (uint64_t)(busbw_gbs * 1e6));
+		unbinned += !value_add(&sums->value[VALUE_BUSBW], chunks, op->account,
+				       (uint64_t)(busbw_gbs * 1e6));
 	return unbinned;
 }
 
@@ -137,8 +143,8 @@ uint32_t sums_add(struct sums *sums, struct sums_chunks *chunks, const struct op
 	if (ns != UNKNOWN_U64)
 		unbinned += sums_add_taken(sums, chunks, op, ns);
 	if (op->queue_ns != UNKNOWN_U64)
-		unbinned += !sums_add_value(&sums->value[VALUE_QUEUE], chunks, op->account,
-					    op->queue_ns);
+		unbinned += !value_add(&sums->value[VALUE_QUEUE], chunks, op->account,
+				       op->queue_ns);
 	return unbinned;
 }
 

@@ -286,13 +286,10 @@ void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
 	list->count--;
 }
 
-void pool_list_touch(struct pool *pool, struct pool_list *list, uint32_t item)
+void pool_list_move(struct pool *pool, struct pool_list *list, uint32_t item)
 {
-	struct pool_link *link;
+	struct pool_link *link = pool_link_of(pool, list, item);
 
-	if (item == list->last)
-		return;
-	link = pool_link_of(pool, list, item);
 	if (link->prev == POOL_NONE)
 		list->first = link->next;
 	else

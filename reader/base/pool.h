@@ -180,8 +180,14 @@ void pool_list_init(struct pool_list *list, size_t link_offset);
 void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item);
 void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item);
 
-/* Removes it and appends it. */
-void pool_list_touch(struct pool *pool, struct pool_list *list, uint32_t item);
+/* Removes it and appends it: most often it is the last already. */
+void pool_list_move(struct pool *pool, struct pool_list *list, uint32_t item);
+
+static inline void pool_list_touch(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	if (item != list->last)
+		pool_list_move(pool, list, item);
+}
 
 /* The item behind this one, or POOL_NONE. */
 uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item);

@@ -6,40 +6,43 @@
 #include "nci/sums.h"
 #include "reader/join/join.h"
 
-static void child_touch(struct recon *r, uint32_t item, uint64_t now_ns)
+/* The item of that token's operation, headless if need be; POOL_NONE: there is none to have. */
+static uint32_t child_find_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
+				  uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
+	uint32_t item;
+	enum recon_kind kind = token ? recon_find(r, token, &item) : RECON_API;
 
-	o->touched_ns = now_ns;
-	pool_list_touch(&r->ops, o->has_head ? &r->open : &r->headless, item);
-}
-
-/* Many children of one operation come one after another. */
-static bool op_is_of(const struct recon *r, uint32_t item, uint64_t token)
-{
-	return recon_is_op(r, item, token) && !recon_op(r, item)->held;
-}
-
-/* The operation of that token, headless if need be; POOL_NONE: there is none to have. */
-static uint32_t child_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
-			     uint64_t now_ns)
-{
-	uint32_t item = POOL_NONE;
-	enum recon_kind kind;
-
-	if (token && op_is_of(r, r->newest_parent, token))
-		return r->newest_parent;
-	kind = token ? recon_find(r, token, &item) : RECON_API;
-	r->newest_parent = item;
 	if (kind == RECON_NONE)
-		item = join_new_op(rc, r, token, now_ns);
-	else if (kind == RECON_FINISHED || (kind == RECON_OP && recon_op(r, item)->held))
-		rc->stats.late++;
-	else if (kind == RECON_OP)
+		return join_new_op(rc, r, token, now_ns);
+	if (kind == RECON_OP && !recon_op(r, item)->held)
 		return item;
+	if (kind == RECON_OP || kind == RECON_FINISHED)
+		rc->stats.late++;
 	else
 		rc->stats.orphans++;
-	return kind == RECON_NONE ? item : POOL_NONE;
+	return POOL_NONE;
+}
+
+/*
+ * The same operation, which is r->newest_parent then; NULL: none.  Many children of one come one
+ * after another.
+ */
+static struct open_op *child_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
+				    uint64_t now_ns)
+{
+	struct open_op *o = token ? recon_op_of(r, r->newest_parent, token) : NULL;
+
+	if (o && !o->held)
+		return o;
+	r->newest_parent = child_find_parent(rc, r, token, now_ns);
+	return r->newest_parent == POOL_NONE ? NULL : recon_op(r, r->newest_parent);
+}
+
+static void parent_touch(struct recon *r, struct open_op *o, uint64_t now_ns)
+{
+	o->touched_ns = now_ns;
+	pool_list_touch(&r->ops, o->has_head ? &r->open : &r->headless, r->newest_parent);
 }
 
 static void time_set_earliest(uint64_t *time, uint64_t candidate)
@@ -70,15 +73,15 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 			 uint64_t now_ns)
 {
 	const struct nci_ev_kernel_ch *c = EVENT(ev, kernel_ch);
-	uint32_t item = child_parent(rc, r, c->parent, now_ns);
+	struct open_op *o = child_parent(rc, r, c->parent, now_ns);
 	struct op *op;
 
-	if (item == POOL_NONE)
+	if (!o)
 		return;
-	child_touch(r, item, now_ns);
-	op = &recon_op(r, item)->op;
+	parent_touch(r, o, now_ns);
+	op = &o->op;
 	if (join_has_drifted(r, recon_seen_comm(r, op->comm_index), op)) {
-		join_read_stamps(r, recon_op(r, item), c);	/* stamps to be refused */
+		join_read_stamps(r, o, c);	/* stamps to be refused */
 		return;
 	}
 	time_set_earliest(&op->kernel_start_ticks, c->start);
@@ -90,8 +93,8 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 		op->kernel_started = op->kernel_stopped;
 	time_set_latest(&op->kernel_stop_ticks, c->stop);
 	take_sync(op, c);
-	join_read_stamps(r, recon_op(r, item), c);
-	join_advance(rc, r, item, now_ns);
+	join_read_stamps(r, o, c);
+	join_advance(rc, r, r->newest_parent, now_ns);
 }
 
 /* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
@@ -168,10 +171,9 @@ static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struc
 }
 
 /* A ProxyOp of that issuer's operation, if it is open. */
-static void op_add_proxy(struct recon *issuer, uint32_t item, const struct nci_ev_proxy_op *c,
+static void op_add_proxy(struct recon *issuer, struct op *op, const struct nci_ev_proxy_op *c,
 			 const struct step_sums *steps)
 {
-	struct op *op = &recon_op(issuer, item)->op;
 	struct recon_comm *rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
 
 	if (rcomm)
@@ -192,20 +194,19 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
 	struct recon *issuer = child_issuer(rc, r, c->form, c->origin);
 	struct step_sums *steps = steps_find(r, c->token);
-	uint32_t item;
+	struct open_op *o;
 
 	if (!issuer) {
 		rc->stats.foreign_orphans++;
 		steps_drop(r, steps);
 		return;
 	}
-	item = child_parent(rc, issuer, c->parent, now_ns);
-	tell_moved(rc, issuer, r, item == POOL_NONE ? NULL : &recon_op(issuer, item)->op, c, steps,
-		   now_ns);
-	if (item != POOL_NONE) {
+	o = child_parent(rc, issuer, c->parent, now_ns);
+	tell_moved(rc, issuer, r, o ? &o->op : NULL, c, steps, now_ns);
+	if (o) {
 		rc->stats.foreign += issuer != r;
-		child_touch(issuer, item, now_ns);
-		op_add_proxy(issuer, item, c, steps);
+		parent_touch(issuer, o, now_ns);
+		op_add_proxy(issuer, &o->op, c, steps);
 	}
 	steps_drop(r, steps);
 }

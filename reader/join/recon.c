@@ -134,7 +134,7 @@ enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item
 		return token && token == r->newest_call.token ? RECON_API : RECON_NONE;
 	*item = value & ITEM_MASK;
 	kind = (enum recon_kind)(value >> KIND_SHIFT);
-	return kind == RECON_OP && !recon_is_op(r, *item, token) ? RECON_FINISHED : kind;
+	return kind == RECON_OP && !recon_op_of(r, *item, token) ? RECON_FINISHED : kind;
 }
 
 bool recon_has_room(const struct recon *r, const struct pool *pool)

@@ -274,10 +274,12 @@ static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
 	return pool_at(&r->ops, item);
 }
 
-/* Is that item the operation of that token, open? */
-static inline bool recon_is_op(const struct recon *r, uint32_t item, uint64_t token)
+/* That item, if it is the operation of that token, open; NULL: it is not. */
+static inline struct open_op *recon_op_of(const struct recon *r, uint32_t item, uint64_t token)
 {
-	return pool_is_taken(&r->ops, item) && recon_op(r, item)->op.token == token;
+	struct open_op *o = pool_is_taken(&r->ops, item) ? recon_op(r, item) : NULL;
+
+	return o && o->op.token == token ? o : NULL;
 }
 
 static inline struct api_call *recon_api(const struct recon *r, uint32_t item)
