@@ -199,10 +199,7 @@ static bool take_spans(const struct reconstruct *rc, const struct recon *r, uint
 {
 	*n = 0;
 	for (uint32_t m = 0; m < members; m++) {
-		uint32_t next = recon_op(r, rc->scratch->item[m])->spans;
-
-		while (next) {
-			const struct recon_span *span = recon_span(r, next - 1);
+		RECON_EACH_SPAN(r, recon_op(r, rc->scratch->item[m]), span) {
 			struct batch_span *to = array_add(rc->scratch->span, n);
 
 			if (!to)
@@ -211,7 +208,6 @@ static bool take_spans(const struct reconstruct *rc, const struct recon *r, uint
 				.start = span->start, .stop = span->stop,
 				.channel = span->channel, .member = m,
 			};
-			next = span->next;
 		}
 	}
 	return true;

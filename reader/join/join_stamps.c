@@ -115,18 +115,18 @@ static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op
  * All that its channels have in common.  All times are of its GPU's clock (gpus.h).  A replay is
  * launched when nobody is told, and a launch by an old API is never told of: then the launch is 0.
  */
-static struct stamps_told told_by(const struct recon *r, const struct recon_comm *rcomm,
-				  const struct open_op *o)
+static void told_by(struct stamps_told *told, const struct recon *r, const struct tick_clock *clock,
+		    const struct open_op *o)
 {
 	const struct op *op = &o->op;
 
-	return (struct stamps_told){
-		.sight.launch_ns = timeline_mono(host_clock(r, rcomm), op->api_start_ticks),
-		.is_p2p = op->is_p2p,
-		.is_receive = op_is_receive(op),
-		.group = op->group,
-		.nth = op->nth,
-	};
+	told->sight.launch_ns = timeline_mono(clock, op->api_start_ticks);
+	told->sight.gpu_first_ns = 0;
+	told->is_p2p = op->is_p2p;
+	told->is_receive = op_is_receive(op);
+	told->alone = join_plan_is_alone(r, o);
+	told->group = op->group;
+	told->nth = op->nth;
 }
 
 static void told_place(struct stamps_told *told, const struct recon_span *span)
@@ -171,12 +171,13 @@ struct spans {
 static void spans_add_up(const struct recon *r, struct recon_comm *rcomm,
 			 const struct open_op *o, struct spans *sum)
 {
+	const struct tick_clock *clock = host_clock(r, rcomm);
+
 	note_loss(r, rcomm);
-	sum->told = told_by(r, rcomm, o);
-	sum->told.alone = join_plan_is_alone(r, o);
+	told_by(&sum->told, r, clock, o);
 	sum->whole = (struct stamps_whole){ 0 };
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		told_on(&sum->told, host_clock(r, rcomm), recon_span(r, next - 1));
+	RECON_EACH_SPAN(r, o, span) {
+		told_on(&sum->told, clock, span);
 		stamps_whole_add(&sum->whole, &rcomm->stamps, &sum->told);
 	}
 }
@@ -187,9 +188,7 @@ static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct
 	bool settled = true, all = stamps_settle_whole(&rcomm->stamps, gpu_clock(rcomm),
 						       &sum->whole, &sum->told, all_read);
 
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
-		const struct recon_span *span = recon_span(r, next - 1);
-
+	RECON_EACH_SPAN(r, o, span) {
 		if (all) {
 			told_place(&sum->told, span);
 			stamps_believe(&rcomm->stamps, &sum->told);
@@ -233,10 +232,10 @@ void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct
 static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
 			       struct open_op *o, struct stamps_told *told)
 {
-	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+	RECON_EACH_SPAN(r, o, span) {
 		enum stamp_fault fault;
 
-		told_on(told, host_clock(r, rcomm), recon_span(r, next - 1));
+		told_on(told, host_clock(r, rcomm), span);
 		fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), told);
 		if (fault != STAMP_GOOD)
 			count_refused(rc, r, &o->op, fault);
@@ -247,7 +246,7 @@ static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_co
 			struct open_op *o, struct spans *sum)
 {
 	if (join_has_drifted(r, rcomm, &o->op)) {
-		for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next)
+		RECON_EACH_SPAN(r, o, span)
 			count_refused(rc, r, &o->op, STAMP_DRIFTED);
 		return;
 	}

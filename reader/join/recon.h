@@ -297,6 +297,16 @@ static inline struct recon_span *recon_span(const struct recon *r, uint32_t item
 	return pool_at(&r->spans, item);
 }
 
+/* An operation's first span, by its `spans`, or the one behind another, by its `next`; NULL. */
+static inline const struct recon_span *recon_next_span(const struct recon *r, uint32_t next)
+{
+	return next ? recon_span(r, next - 1) : NULL;
+}
+
+#define RECON_EACH_SPAN(r, o, span)						\
+	for (const struct recon_span *span = recon_next_span(r, (o)->spans); span;	\
+	     span = recon_next_span(r, span->next))
+
 static inline struct step_sums *recon_steps(const struct recon *r, uint32_t item)
 {
 	return pool_at(&r->steps, item);
