@@ -418,9 +418,8 @@ struct recon_comm *recon_comm_first(struct recon *r, uint16_t comm)
 	return r->comms[comm] == RECON_NO_ROOM ? NULL : r->comms[comm];
 }
 
-bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
+bool recon_may_stamp_first(struct recon *r, struct recon_comm *rcomm)
 {
-	if (!rcomm->stamped)
-		rcomm->stamped = recon_charge(r, sizeof(*rcomm) - COMM_BYTES);
+	rcomm->stamped = recon_charge(r, sizeof(*rcomm) - COMM_BYTES);
 	return rcomm->stamped;
 }

@@ -267,7 +267,12 @@ static inline struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
 }
 
 /* False: there is no memory for its stamps. */
-bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm);
+bool recon_may_stamp_first(struct recon *r, struct recon_comm *rcomm);
+
+static inline bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
+{
+	return rcomm->stamped || recon_may_stamp_first(r, rcomm);
+}
 
 static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
 {

@@ -5,18 +5,12 @@
 #include "reader/time/gpus.h"
 
 #define SHORT_NS	1000000	/* the clock drifts by less than its stamps step */
-#define DAY_NS UINT64_C(86400000000000)
 
 uint64_t timeline_span(const struct tick_clock *clock, uint64_t from, uint64_t to)
 {
 	if (to < from)
 		return UNKNOWN_U64;
 	return (uint64_t)((double)(to - from) * clock->ns_per_tick + 0.5);
-}
-
-bool timeline_stamps_sane(uint64_t gpu_start, uint64_t gpu_stop)
-{
-	return gpu_start && gpu_stop >= gpu_start && gpu_stop - gpu_start < DAY_NS;
 }
 
 static uint64_t span_between(const struct tick_clock *clock, uint64_t from, uint64_t to)

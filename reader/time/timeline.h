@@ -32,7 +32,12 @@ uint64_t timeline_span(const struct tick_clock *clock, uint64_t from, uint64_t t
  * The two stamps of one channel's kernel, in the GPU's ns.  False: they cannot be
  * true (not given, backwards, or longer than a day).
  */
-bool timeline_stamps_sane(uint64_t gpu_start, uint64_t gpu_stop);
+#define TIMELINE_DAY_NS	UINT64_C(86400000000000)
+
+static inline bool timeline_stamps_sane(uint64_t gpu_start, uint64_t gpu_stop)
+{
+	return gpu_start && gpu_stop >= gpu_start && gpu_stop - gpu_start < TIMELINE_DAY_NS;
+}
 
 /*
  * Fill the op's "when, as placed by timeline" part from its "when, as recorded"
