@@ -40,11 +40,6 @@ void pages_give(void *pages, size_t bytes)
 		munmap(pages, bytes);
 }
 
-static struct pool_head *pool_head_of(const struct pool *pool, uint32_t item)
-{
-	return (struct pool_head *)(pool->items + (size_t)item * pool->stride);
-}
-
 size_t pool_bytes(const struct pool *pool)
 {
 	return pool->capacity * pool->stride;
@@ -68,22 +63,6 @@ void pool_deinit(struct pool *pool)
 	*pool = (struct pool){ .free = POOL_NONE };
 }
 
-uint32_t pool_take_unset(struct pool *pool)
-{
-	uint32_t item = pool->free;
-
-	if (item != POOL_NONE) {
-		pool->free = pool_head_of(pool, item)->next;
-	} else if (pool->fresh < pool->capacity) {
-		item = pool->fresh++;
-	} else {
-		return POOL_NONE;
-	}
-	pool_head_of(pool, item)->taken = true;
-	pool->used++;
-	return item;
-}
-
 uint32_t pool_take(struct pool *pool)
 {
 	uint32_t fresh = pool->fresh, item = pool_take_unset(pool);
@@ -91,16 +70,6 @@ uint32_t pool_take(struct pool *pool)
 	if (item < fresh)
 		memset(pool_head_of(pool, item) + 1, 0, pool->item_bytes);
 	return item;
-}
-
-void pool_put(struct pool *pool, uint32_t item)
-{
-	struct pool_head *head = pool_head_of(pool, item);
-
-	assert(item < pool->fresh && head->taken);
-	*head = (struct pool_head){ .next = pool->free };
-	pool->free = item;
-	pool->used--;
 }
 
 size_t pool_trim(struct pool *pool)

@@ -55,10 +55,38 @@ void pool_deinit(struct pool *pool);
 /* The memory of a full one. */
 size_t pool_bytes(const struct pool *pool);
 
-/* An item's number, its bytes zeroed; POOL_NONE when all are taken. */
-uint32_t pool_take(struct pool *pool);
-uint32_t pool_take_unset(struct pool *pool);	/* the same, its bytes as they are */
-void pool_put(struct pool *pool, uint32_t item);
+static inline struct pool_head *pool_head_of(const struct pool *pool, uint32_t item)
+{
+	return (struct pool_head *)(void *)(pool->items + (size_t)item * pool->stride);
+}
+
+/* An item's number, its bytes as they are; POOL_NONE when all are taken. */
+static inline uint32_t pool_take_unset(struct pool *pool)
+{
+	uint32_t item = pool->free;
+
+	if (item != POOL_NONE)
+		pool->free = pool_head_of(pool, item)->next;
+	else if (pool->fresh < pool->capacity)
+		item = pool->fresh++;
+	else
+		return POOL_NONE;
+	pool_head_of(pool, item)->taken = true;
+	pool->used++;
+	return item;
+}
+
+uint32_t pool_take(struct pool *pool);		/* the same, its bytes zeroed */
+
+static inline void pool_put(struct pool *pool, uint32_t item)
+{
+	struct pool_head *head = pool_head_of(pool, item);
+
+	assert(item < pool->fresh && head->taken);
+	*head = (struct pool_head){ .next = pool->free };
+	pool->free = item;
+	pool->used--;
+}
 
 /* Give all pages back, if no item is taken.  Returns what was in use at most. */
 size_t pool_trim(struct pool *pool);
@@ -71,9 +99,7 @@ static inline void *pool_at(const struct pool *pool, uint32_t item)
 
 static inline bool pool_is_taken(const struct pool *pool, uint32_t item)
 {
-	const char *head = pool->items + (size_t)item * pool->stride;
-
-	return item < pool->fresh && ((const struct pool_head *)(const void *)head)->taken;
+	return item < pool->fresh && pool_head_of(pool, item)->taken;
 }
 
 /*

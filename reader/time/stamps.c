@@ -541,17 +541,6 @@ bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
 	       moment_is_early(s, w, launch, hi, ahead);
 }
 
-void stamps_believe(struct stamps *s, const struct stamps_told *told)
-{
-	struct stamps_queue *q;
-
-	if (!told->place || told->channel >= STAMPS_CHANNELS)
-		return;
-	q = &s->channel[told->channel].queue[told->queue];
-	if (told->place > q->sure)
-		q->sure = told->place;
-}
-
 /* They are told to have run beside each other, and nothing else meanwhile. */
 static bool whole_is_one_kernel(const struct stamps *s, const struct stamps_kernel *own,
 				const struct stamps_whole *w)

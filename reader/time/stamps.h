@@ -154,7 +154,17 @@ void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
 bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
 			 const struct stamps_whole *w, const struct stamps_told *told,
 			 bool all_read);
-void stamps_believe(struct stamps *s, const struct stamps_told *told);
+
+static inline void stamps_believe(struct stamps *s, const struct stamps_told *told)
+{
+	struct stamps_queue *q;
+
+	if (!told->place || told->channel >= STAMPS_CHANNELS)
+		return;
+	q = &s->channel[told->channel].queue[told->queue];
+	if (told->place > q->sure)
+		q->sure = told->place;
+}
 
 /*
  * True: all are STAMP_GOOD.  False: each is to be judged by itself (stamps_judge()).
