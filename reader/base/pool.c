@@ -130,15 +130,29 @@ void index_clear(struct index *index)
 	index->used = 0;
 }
 
+static void index_put(struct index *index, struct index_place *place, uint32_t home, uint64_t key,
+		      uint32_t value)
+{
+	uint32_t away = ((uint32_t)(place - index->places) - home) & index->mask;
+
+	*place = (struct index_place){ key, value, away };
+}
+
 static bool index_grow(struct index *index)
 {
 	struct index old = *index;
 
 	if (index_make_places(index, 2 * (old.mask + 1)) < 0)
 		return false;
-	for (uint32_t i = 0; i <= old.mask; i++)
-		if (old.places[i].value)
-			*index_find_place(index, old.places[i].key) = old.places[i];
+	for (const struct index_place *from = old.places; from <= old.places + old.mask; from++) {
+		uint32_t home;
+
+		if (!from->value)
+			continue;
+		home = index_home(index, from->key);
+		index_put(index, index_find_from(index, from->key, home), home, from->key,
+			  from->value);
+	}
 	index->used = old.used;
 	free(old.memory);
 	return true;
@@ -157,26 +171,29 @@ static __attribute__((noinline)) bool index_make_room(struct index *index)
 	return index_grow(index) || index->used < places / 4 * 3;
 }
 
-/* An empty place that was found for it; false: full, or no memory. */
-static bool index_fill(struct index *index, struct index_place *place, uint64_t key, uint32_t value)
+/* An empty place that was found for it from its home; false: full, or no memory. */
+static bool index_fill(struct index *index, struct index_place *place, uint32_t home, uint64_t key,
+		       uint32_t value)
 {
 	assert(value != POOL_NONE);
 	if (__builtin_expect(index->used >= index->roomy, 0)) {
 		if (!index_make_room(index))
 			return false;
-		place = index_find_place(index, key);	/* it may have grown */
+		home = index_home(index, key);		/* it may have grown */
+		place = index_find_from(index, key, home);
 	}
 	index->used++;
-	*place = (struct index_place){ key, value + 1 };
+	index_put(index, place, home, key, value + 1);
 	return true;
 }
 
 bool index_set(struct index *index, uint64_t key, uint32_t value)
 {
-	struct index_place *place = index_find_place(index, key);
+	uint32_t home = index_home(index, key);
+	struct index_place *place = index_find_from(index, key, home);
 
 	if (!place->value)
-		return index_fill(index, place, key, value);
+		return index_fill(index, place, home, key, value);
 	assert(value != POOL_NONE);
 	place->value = value + 1;
 	return true;
@@ -184,34 +201,37 @@ bool index_set(struct index *index, uint64_t key, uint32_t value)
 
 bool index_add(struct index *index, uint64_t key, uint32_t value)
 {
-	struct index_place *place = index_find_place(index, key);
+	uint32_t home = index_home(index, key);
+	struct index_place *place = index_find_from(index, key, home);
 
-	return !place->value && index_fill(index, place, key, value);
+	return !place->value && index_fill(index, place, home, key, value);
 }
 
+/* Later keys of the run move up, but not to before their homes. */
 void index_remove(struct index *index, uint64_t key)
 {
 	struct index_place *hole = index_find_place(index, key);
-	uint32_t at = (uint32_t)(hole - index->places), i = at;
+	uint32_t i = (uint32_t)(hole - index->places), gap = 0;
 
 	if (!hole->value)
 		return;
 	index->used--;
 	for (;;) {
 		struct index_place *next;
-		uint32_t home;
 
 		i = (i + 1) & index->mask;
+		gap++;
 		next = &index->places[i];
 		if (!next->value)
 			break;
-		home = index_home(index, next->key);
-		if (((i - home) & index->mask) < ((i - at) & index->mask))
-			continue;	/* moving it would put it before its home */
-		index->places[at] = *next;
-		at = i;
+		if (next->away < gap)
+			continue;
+		*hole = *next;
+		hole->away -= gap;
+		hole = next;
+		gap = 0;
 	}
-	index->places[at].value = 0;
+	hole->value = 0;
 }
 
 static struct pool_link *pool_link_of(const struct pool *pool, const struct pool_list *list,

@@ -114,6 +114,7 @@ static inline bool pool_is_taken(const struct pool *pool, uint32_t item)
 struct index_place {
 	uint64_t key;
 	uint32_t value;		/* plus one; 0: empty, so that untouched pages are */
+	uint32_t away;		/* places behind its home */
 };
 
 struct index {
@@ -168,14 +169,20 @@ static inline uint32_t index_home(const struct index *index, uint64_t key)
 	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)INDEX_NEAR_MASK) | (uint32_t)near;
 }
 
-/* The place of the key, or the empty place where it would go. */
-static inline struct index_place *index_find_place(const struct index *index, uint64_t key)
+/* The place of the key, which has that home, or the empty place where it would go. */
+static inline struct index_place *index_find_from(const struct index *index, uint64_t key,
+						  uint32_t home)
 {
-	uint32_t i = index_home(index, key);
+	uint32_t i = home;
 
 	while (index->places[i].value && index->places[i].key != key)
 		i = (i + 1) & index->mask;
 	return &index->places[i];
+}
+
+static inline struct index_place *index_find_place(const struct index *index, uint64_t key)
+{
+	return index_find_from(index, key, index_home(index, key));
 }
 
 /* The value, or POOL_NONE. */
