@@ -85,14 +85,12 @@ static unsigned long queued_events(void)
 	return n;
 }
 
-#define LOOK_NS	UINT64_C(100000000)	/* the daemon looks by itself so often, by the real clock */
-
 /* As often as it takes: a try during which the daemon looked by itself shows nothing. */
 static bool has_looked(uint64_t since_ns, pid_t pid)
 {
 	char path[FX_PATH];
 
-	if (loop_clock_ns() - since_ns < LOOK_NS)
+	if (loop_clock_ns() < loop_next_turn_ns(since_ns))
 		return false;
 	fx_job_kill(pid);
 	unlink(fx_shm_path(&fx, name, path));
@@ -128,7 +126,7 @@ START_TEST(overflow_of_the_notices_leads_to_a_scan)
 		fx_daemon_step(&fx, 4000);
 		make_files(n + 10, false);
 		pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
-		usleep(LOOK_NS / 1000);			/* the next look is the first thing */
+		usleep(LOOP_TURN_NS / 1000);		/* the next look is the first thing */
 		looked_ns = loop_clock_ns();
 		for (unsigned long i = 0; i < n / 50; i++)	/* 4 KiB of notices at a time */
 			loop_once(fx.loop, 0);

@@ -36,7 +36,7 @@
 #define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
-#define ALL_NS		UINT64_C(5000000000)	/* looks even where their number tells of none */
+#define ALL_NS		UINT64_C(10000000000)	/* looks even where their number tells of none */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
 
 struct drain_plan {
@@ -56,7 +56,7 @@ struct drain {
 	struct drain_plan plans[MAX_PLANS];
 	uint32_t nplans;
 	unsigned fill_percent;		/* fill of the fullest lane at this poll */
-	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
+	uint64_t polled_ns, wait_ns, tables_ns;
 	bool woken;			/* one that did nothing for a while does */
 	uint64_t cost_ns;		/* cost of a poll that finds nothing, smoothed */
 	struct slots slots;
@@ -196,32 +196,25 @@ static void take_time(const struct drain *d, struct attached *a, uint64_t now_ns
 			  (uint64_t)(FUTURE_NS / clock->ns_per_tick);
 }
 
-static enum segment_tables which_tables(const struct drain *d, uint64_t now_ns)
-{
-	if (now_ns < d->tables_ns)
-		return TABLES_NEW;
-	return now_ns < d->all_ns ? TABLES_CHANGED : TABLES_ALL;
-}
-
 static void drain_look(struct drain *d, struct attached *first, uint32_t n, enum who who)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	enum segment_tables which = who == LOOK_AGAIN ? TABLES_NEW : which_tables(d, now_ns);
+	bool tables = who != LOOK_AGAIN && now_ns >= d->tables_ns;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct attached *a = &first[i];
-		bool quiet = a->unchanged;
+		bool quiet = a->unchanged, all = tables && now_ns >= a->all_ns;
 
 		if (!wants_look(d, a, who, now_ns))
 			continue;
-		look_at(a, which, now_ns);
+		if (all)
+			a->all_ns = now_ns + ALL_NS;
+		look_at(a, all ? TABLES_ALL : tables ? TABLES_CHANGED : TABLES_NEW, now_ns);
 		take_time(d, a, now_ns);
 		d->woken |= quiet && a->changed_ns == now_ns;
 	}
-	if (which != TABLES_NEW)
+	if (tables)
 		d->tables_ns = now_ns + TABLES_NS;
-	if (which == TABLES_ALL)
-		d->all_ns = now_ns + ALL_NS;
 }
 
 /* ---- copy ------------------------------------------------------------------ */
@@ -442,7 +435,7 @@ void drain_finish(struct drain *d, struct segment *seg)
 		return;
 	/* Work that others did for it (PXN) must be known before it is over. */
 	drain_poll_segments(d, d->at, d->count, LOOK_ALL);
-	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
+	d->tables_ns = a->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (more && i < MAX_ROUNDS); i++)
 		more = !seg->lies && drain_poll_segments(d, a, 1, LOOK_ALL);

@@ -20,6 +20,7 @@ struct attached {
 	bool read_all;		/* all that it tells of is read */
 	bool unchanged;		/* all is read, no change since the look before: nothing to do */
 	uint64_t looked_ns, changed_ns;
+	uint64_t all_ns;	/* next look at all of its tables */
 	uint64_t latest_ticks;	/* no stamp in hand is later */
 };
 
