@@ -233,7 +233,7 @@ static void longest_measure(struct longest *l)
 #define MUCH_BYTES	(64 << 20)	/* more than a processor's caches hold */
 
 /* ns per callback of a collective, with no cache that knows it when it begins. */
-struct own {
+struct own_cost {
 	double bench, empty;	/* around all of them */
 	double plugin;		/* what the plugin has found, as the daemon takes it */
 };
@@ -274,13 +274,13 @@ static void timed_add(const struct nci_header *h, int sign, struct own_timed *t)
 	}
 }
 
-static void own_measure(struct own *o)
+static void own_measure(struct own_cost *o)
 {
 	static uint8_t much[MUCH_BYTES];
 	const struct nci_header *h = segment_header();
 	struct own_timed t = { 0 };
 
-	*o = (struct own){ 0 };
+	*o = (struct own_cost){ 0 };
 	if (!h)
 		return;
 	timed_add(h, -1, &t);
@@ -402,7 +402,7 @@ static void row_print(const struct publish_row *r, int cold)
 	figure_tell(r->ratio[cold], "ratio", "%s, %s, against the floor", r->name, caches);
 }
 
-static void rows_print(const struct longest *l, const struct own *o, const struct count *c)
+static void rows_print(const struct longest *l, const struct own_cost *o, const struct count *c)
 {
 	figure_say("ns per operation            %8s %8s %8s %8s %8s  %s\n", "ours", "floor",
 		   "empty", "against", "ratio", "bound");
@@ -430,7 +430,7 @@ static void rows_print(const struct longest *l, const struct own *o, const struc
 		figure_tell((double)c->syscalls, "count", "system calls in callbacks");
 }
 
-static struct count rows_run(struct longest *longest, struct own *own)
+static struct count rows_run(struct longest *longest, struct own_cost *own)
 {
 	struct count count;
 
@@ -461,7 +461,7 @@ int main(int argc, char **argv)
 	bool enforce, kept = true;
 	struct longest longest;
 	struct count count;
-	struct own own;
+	struct own_cost own;
 
 	figure_start("publish", &argc, argv);
 	enforce = argc > 1 && !strcmp(argv[1], "--enforce");
