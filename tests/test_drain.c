@@ -345,6 +345,22 @@ START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 }
 END_TEST
 
+START_TEST(order_is_known_whole_though_its_level_is_told_before_the_rest)
+{
+	open_asked_job();
+	usleep(120000);
+	fx_daemon_step(&fx, 1);
+	atomic_store_explicit(&job.ring.live->level, 2, memory_order_relaxed);
+	fx_daemon_step(&fx, 1);
+	atomic_store_explicit(&job.ring.header->steer.sequence, 7, memory_order_relaxed);
+	usleep(120000);
+	for (int i = 0; i < 2; i++)
+		fx_daemon_step(&fx, 1);
+	ck_assert_uint_eq(fx_process(&fx, 0)->steering.sequence, 7);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 #define SECOND	UINT64_C(1000000000)
 
 /* How many of `n` that did the same so long ago are looked at within a second of such polls. */
@@ -421,6 +437,7 @@ int main(void)
 		FX_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle),
 		FX_TEST(what_is_seen_between_two_polls_is_read_by_the_next),
 		FX_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens),
+		FX_TEST(order_is_known_whole_though_its_level_is_told_before_the_rest),
 		FX_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often),
 		FX_TEST(any_poll_looks_at_some_of_those_that_do_nothing),
 		FX_TEST(writer_at_full_speed_is_accounted_for_to_the_record),

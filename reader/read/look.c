@@ -160,11 +160,12 @@ static int look_take(struct attached *a, enum segment_tables which)
 
 /*
  * Most processes do nothing most of the time: their block is the same as before, and the
- * rest cannot have changed either.  One that records nothing may still follow an order.
+ * rest cannot have changed either.  One that records nothing may still follow an order, and of
+ * an order that is just being followed the block may tell before the rest is written.
  */
 static bool look_is_unchanged(const struct attached *a, enum segment_tables which)
 {
-	return a->read_all && which != TABLES_ALL && a->seg->settled &&
+	return a->read_all && a->steered && which != TABLES_ALL && a->seg->settled &&
 	       a->seg->process.mask;
 }
 
@@ -181,12 +182,13 @@ void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
 	a->looked_ns = now_ns;
 	if (hash != a->hash) {
 		a->changed_ns = now_ns;
-		a->read_all = false;
+		a->read_all = a->steered = false;
 	}
 	a->hash = hash;
 	a->unchanged = look_is_unchanged(a, which);
 	if (!a->unchanged)
 		a->seg->lies = look_take(a, which) < 0;
+	a->steered |= a->changed_ns != now_ns && which != TABLES_NEW;
 }
 
 bool look_is_due(const struct attached *a, uint32_t i, uint32_t n, uint64_t now_ns)

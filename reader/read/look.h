@@ -18,6 +18,7 @@ struct attached {
 	bool planned;		/* has lines in the buffer */
 	uint64_t hash;		/* hash of the state that was looked at last */
 	bool read_all;		/* all that it tells of is read */
+	bool steered;		/* what steers it was taken after the last change */
 	bool unchanged;		/* all is read, no change since the look before: nothing to do */
 	uint64_t looked_ns, changed_ns;
 	uint64_t all_ns;	/* next look at all of its tables */
