@@ -5,7 +5,8 @@
  * Ratios are of one round each; what is printed is the median over the rounds.
  *
  * Cold: 1 MiB of other memory is touched before each operation, as a training
- * step does.
+ * step does.  Which lines of ours that pushes out hangs on where it lies: each
+ * round has its own.
  *
  * bench_publish [--json] [--enforce]
  *
@@ -34,6 +35,7 @@
 
 #define ROUNDS		41
 #define OTHER_BYTES	(1 << 20)
+#define MUCH_BYTES	(64 << 20)	/* more than a processor's caches hold */
 #define TICK		NCI_CLOCK_TSC	/* falls back to CLOCK_MONOTONIC elsewhere */
 
 enum { OURS, FLOOR, EMPTY, PLUGINS };
@@ -46,7 +48,7 @@ struct plugin {
 static struct plugin plugins[PLUGINS];
 static double ns_per_tick;
 static char dir[64];
-static uint8_t other[OTHER_BYTES];
+static uint8_t other[MUCH_BYTES];
 
 /* ---- what is measured: n operations, the ticks they took in all ---------------- */
 
@@ -122,10 +124,16 @@ static uint64_t publish_bare(const struct plugin *pl, int n)
 
 typedef uint64_t measured_fn(const struct plugin *pl, int n);
 
-static void touch_other_memory(void)
+static void touch_other_memory(size_t from, size_t bytes)
 {
-	for (size_t i = 0; i < sizeof(other); i += NCI_LINE_BYTES)
+	for (size_t i = from; i < from + bytes; i += NCI_LINE_BYTES)
 		((volatile uint8_t *)other)[i]++;
+}
+
+static void touch_of_round(int round)
+{
+	_Static_assert(ROUNDS * OTHER_BYTES <= MUCH_BYTES, "each round has its own");
+	touch_other_memory((size_t)round * OTHER_BYTES, OTHER_BYTES);
 }
 
 static double measured_hot_ns(measured_fn *fn, const struct plugin *pl, int n)
@@ -134,12 +142,12 @@ static double measured_hot_ns(measured_fn *fn, const struct plugin *pl, int n)
 }
 
 /* Each operation by itself; the two ticks around it are taken off. */
-static double measured_cold_ns(measured_fn *fn, const struct plugin *pl, int n)
+static double measured_cold_ns(measured_fn *fn, const struct plugin *pl, int n, int round)
 {
 	uint64_t ticks = 0, around = 0;
 
 	for (int i = 0; i < n; i++) {
-		touch_other_memory();
+		touch_of_round(round);
 		ticks += fn(pl, 1);
 		around += fn(pl, 0);
 	}
@@ -177,10 +185,10 @@ static struct publish_row rows[] = {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 static double row_one_ns(const struct publish_row *row, measured_fn *fn, const struct plugin *pl,
-			 bool cold)
+			 bool cold, int round)
 {
-	return (cold ?
-		measured_cold_ns(fn, pl, row->cold) : measured_hot_ns(fn, pl, row->hot)) / row->per;
+	return (cold ? measured_cold_ns(fn, pl, row->cold, round) :
+		measured_hot_ns(fn, pl, row->hot)) / row->per;
 }
 
 static void row_measure(struct publish_row *row, bool cold)
@@ -189,9 +197,9 @@ static void row_measure(struct publish_row *row, bool cold)
 
 	for (int r = 0; r < ROUNDS; r++) {
 		for (int i = 0; i < PLUGINS; i++)
-			ns[i][r] = row_one_ns(row, row->fn, &plugins[i], cold);
+			ns[i][r] = row_one_ns(row, row->fn, &plugins[i], cold, r);
 		ns[PLUGINS][r] = row->against ?
-			row_one_ns(row, row->against, &plugins[FLOOR], cold) : ns[FLOOR][r];
+			row_one_ns(row, row->against, &plugins[FLOOR], cold, r) : ns[FLOOR][r];
 		ratio[r] = ns[OURS][r] / ns[PLUGINS][r];
 	}
 	row->ratio[cold] = figure_median(ratio, ROUNDS);
@@ -216,7 +224,7 @@ static void longest_measure(struct longest *l)
 			uint64_t longest = 0;
 
 			for (int k = 0; k < 40; k++) {
-				touch_other_memory();
+				touch_of_round(r);
 				stream_play_timed(plugins[i].p, plugins[i].context, 0, &longest);
 			}
 			ns[i][r] = (double)longest * ns_per_tick;
@@ -230,7 +238,6 @@ static void longest_measure(struct longest *l)
 /* ---- what callbacks measure of themselves ----------------------------------------- */
 
 #define OWN_PLAYS	200
-#define MUCH_BYTES	(64 << 20)	/* more than a processor's caches hold */
 
 /* ns per callback of a collective, with no cache that knows it when it begins. */
 struct own_cost {
@@ -276,7 +283,6 @@ static void timed_add(const struct nci_header *h, int sign, struct own_timed *t)
 
 static void own_measure(struct own_cost *o)
 {
-	static uint8_t much[MUCH_BYTES];
 	const struct nci_header *h = segment_header();
 	struct own_timed t = { 0 };
 
@@ -286,8 +292,7 @@ static void own_measure(struct own_cost *o)
 	timed_add(h, -1, &t);
 	for (int n = 0; n < OWN_PLAYS; n++)
 		for (int i = OURS; i <= EMPTY; i += EMPTY) {
-			for (size_t at = 0; at < MUCH_BYTES; at += NCI_LINE_BYTES)
-				((volatile uint8_t *)much)[at]++;
+			touch_other_memory(0, MUCH_BYTES);
 			*(i == OURS ? &o->bench : &o->empty) +=
 				(double)publish_stream(&plugins[i], 1) * ns_per_tick /
 				(OWN_PLAYS * STREAM_CALLBACKS);
