@@ -35,7 +35,7 @@ RARE void count_stale(uint64_t handle)
 		return;		/* NCCL's word for an event that was refused, and ours */
 	lane = process_lane();
 	if (lane)
-		shmring_count(&lane->line->stale);
+		shmring_count(&lane->out->line->stale);
 	else
 		count_no_lane();
 }
@@ -215,9 +215,9 @@ int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 
 	if (unlikely(d->type == NCCL_PROXY_STEP))
 		return emit_step(context, handle, d);
-	if (unlikely(!process_is_usual()))
+	lane = process_lane_usual();
+	if (unlikely(!lane))
 		return event_start_rare(context, handle, d, extra, false);
-	lane = process_thread.lane;
 	ticks = clock_ticks(PROCESS_COUNTER);
 	if (d->type & STEER_EVENTS)
 		return event_start_steered(context, handle, d, extra, lane, ticks);
@@ -296,16 +296,15 @@ RARE int step_start_rare(struct shmring_lane *lane, void **handle, const struct 
 int emit_step(uint64_t context, void **handle, const struct nccl_descr_v6 *d)
 {
 	const uint32_t own_op = NCI_FORM_FOREIGN << 8 | 0xff;
+	struct shmring_lane *lane = process_lane_usual();
 	uint64_t ticks, token;
 	struct nci_ev_proxy_op *op;
-	struct shmring_lane *lane;
 	struct nci_record *rec;
 	uint16_t *place;
 	uint32_t head;
 
-	if (unlikely(!process_is_usual()))
+	if (unlikely(!lane))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
-	lane = process_thread.lane;
 	op = (struct nci_ev_proxy_op *)shmring_find_own(lane, adapt_number(d->parentObj));
 	if (unlikely(!op))
 		return event_start_rare(context, handle, d, &adapt_no_extra, false);
@@ -531,7 +530,7 @@ static __attribute__((noinline)) int group_stop(struct shmring_lane *lane, struc
 	uint64_t took = event_ending_ticks(rec, ticks);
 
 	if (unlikely(!shmring_close(lane, rec, token, ticks)))
-		shmring_count(&lane->line->stale);
+		shmring_count(&lane->out->line->stale);
 	else
 		steer_stopped(took);
 	return cost_end(process_self.group, ticks);
@@ -542,7 +541,7 @@ static __attribute__((noinline)) int op_stop(struct shmring_lane *lane, struct n
 {
 	steps_close_parts(lane, rec, token, ticks);
 	if (unlikely(!shmring_close(lane, rec, token, ticks)))
-		shmring_count(&lane->line->stale);
+		shmring_count(&lane->out->line->stale);
 	return cost_end(NCI_EV_PROXY_OP, ticks);
 }
 
@@ -576,7 +575,7 @@ RARE int event_stop_rare(uint64_t handle)
 		return group_stop(lane, rec, handle, ticks);
 	if (!(type == NCI_EV_PROXY_STEP ? steps_end(lane, rec, handle, &e, ticks) :
 	      shmring_close(lane, rec, handle, ticks)))
-		shmring_count(&lane->line->stale);
+		shmring_count(&lane->out->line->stale);
 	return cost_end(type, ticks);
 }
 
@@ -689,12 +688,11 @@ static __attribute__((noinline)) int event_stop_found(struct nci_record *rec,
 int emit_stop(void *handle)
 {
 	uint64_t token = adapt_number(handle);
-	struct shmring_lane *lane;
+	struct shmring_lane *lane = process_lane_usual();
 	struct nci_record *rec;
 
-	if (unlikely(!process_is_usual()))
+	if (unlikely(!lane))
 		return event_stop_rare(token);
-	lane = process_thread.lane;
 	rec = shmring_find_own(lane, token);
 	if (unlikely(!rec))
 		return event_stop_rare(token);

@@ -490,11 +490,13 @@ struct shmring_lane *process_lane_slowly(struct process_thread *thread)
 {
 	struct plugin_process *p = &process_self;
 	uint32_t generation = p->generation;
+	const struct shmring_lane *lane;
 
 	if (!atomic_load_explicit(&p->live, memory_order_acquire))
 		return NULL;
-	thread->lane = shmring_lane_new(&p->ring, (pid_t)syscall(SYS_gettid));
+	lane = shmring_lane_new(&p->ring, (pid_t)syscall(SYS_gettid));
+	thread->lane = lane ? *lane : (struct shmring_lane){ 0 };
 	thread->generation = generation;
-	thread->usual = thread->lane && p->clock == PROCESS_COUNTER ? generation : 0;
-	return thread->lane;
+	thread->usual = lane && p->clock == PROCESS_COUNTER ? generation : 0;
+	return process_lane_known();
 }

@@ -44,7 +44,7 @@ struct plugin_process {
 
 /* The lane of a thread; void if its generation is not the process's. */
 struct process_thread {
-	struct shmring_lane *lane;
+	struct shmring_lane lane;	/* a copy; without a pool: none */
 	uint32_t generation;
 	uint32_t usual;		/* the same if there is a lane, and the machine's counter; or 0 */
 	uint32_t refused;	/* events, for want of a lane */
@@ -75,27 +75,38 @@ void process_finalize(uint64_t context);
 /* The calling thread's first event: a lane for it, or NULL until it asks again. */
 struct shmring_lane *process_lane_slowly(struct process_thread *thread);
 
-/* The thread has a lane, and the clock is the machine's counter. */
-static inline bool process_is_usual(void)
+/* The calling thread's, looked up once: a compiler that knows would do it in each function. */
+INLINE struct process_thread *process_thread_self(void)
 {
-	return likely(process_thread.usual == process_self.generation);
+	struct process_thread *thread = &process_thread;
+
+	__asm__("" : "+r"(thread));
+	return thread;
+}
+
+/* Its lane, if it has one and the clock is the machine's counter; or NULL. */
+INLINE struct shmring_lane *process_lane_usual(void)
+{
+	struct process_thread *thread = process_thread_self();
+
+	return likely(thread->usual == process_self.generation) ? &thread->lane : NULL;
 }
 
 /* NULL: none, or the thread has not asked for one yet. */
 static inline struct shmring_lane *process_lane_known(void)
 {
-	const struct process_thread *thread = &process_thread;
+	struct process_thread *thread = process_thread_self();
 
-	return likely(thread->generation == process_self.generation) ? thread->lane : NULL;
+	return thread->generation == process_self.generation && thread->lane.pool ?
+	       &thread->lane : NULL;
 }
 
 static inline struct shmring_lane *process_lane(void)
 {
-	struct process_thread *thread = &process_thread;
+	struct process_thread *thread = process_thread_self();
 
-	if (likely(thread->generation == process_self.generation))
-		return thread->lane;
-	return process_lane_slowly(thread);
+	return thread->generation == process_self.generation ? process_lane_known() :
+	       process_lane_slowly(thread);
 }
 
 /* The clock that machines have; NCI_CLOCK_MONOTONIC is what the others get. */

@@ -241,6 +241,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	}
 	memset(ring, 0, offsetof(struct shmring, slots));
 	memset(ring->lane, 0, sizeof(ring->lane));
+	memset(ring->out, 0, sizeof(ring->out));
 	ring->fd = fd;
 	ring->dev = st.st_dev;
 	ring->ino = st.st_ino;
@@ -359,8 +360,9 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	struct nci_lane *line = &ring->directory[i];
 	struct shmring_lane *lane = &ring->lane[i];
 
-	lane->line = line;
-	lane->ring = (struct nci_line *)base;
+	lane->out = &ring->out[i];
+	lane->out->line = line;
+	lane->out->ring = (struct nci_line *)base;
 	lane->pool = (struct nci_slot *)(base + RING_BYTES);
 	lane->index = i;
 	for (uint32_t slot = 0; slot < SHMRING_SLOTS; slot++) {
@@ -445,7 +447,8 @@ void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes)
 		lane = lane_make(ring);
 		if (!lane)
 			return;
-		atomic_store_explicit(&lane->line->state, NCI_LANE_SPARE, memory_order_release);
+		atomic_store_explicit(&lane->out->line->state, NCI_LANE_SPARE,
+				      memory_order_release);
 	}
 }
 
@@ -484,7 +487,7 @@ struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 		return lane;
 	lane = lane_make(ring);
 	if (lane)
-		lane_give(lane->line, tid);
+		lane_give(lane->out->line, tid);
 	return lane;
 }
 
@@ -502,7 +505,7 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 							     memory_order_acq_rel,
 							     memory_order_relaxed))
 			return false;
-		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&lane->out->line->reclaimed, 1, memory_order_relaxed);
 	} else if (!(seen & NCI_TOKEN_FREE)) {	/* out of generations: the next ones begin */
 		atomic_store_explicit(shmring_token(rec), seen ^ NCI_TOKEN_NO_EVENT,
 				      memory_order_release);
@@ -522,17 +525,17 @@ struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *toke
 {
 	uint32_t found = 0;
 
-	if (lane->refuse) {
-		lane->refuse--;
+	if (lane->out->refuse) {
+		lane->out->refuse--;
 	} else {
 		lane->free = SHMRING_NO_SLOT;	/* a list in disorder has ended early */
-		for (uint32_t i = 0; i < SLOW_SLOTS; i++, lane->look++)
-			found += slot_regain(lane, lane->look % SHMRING_SLOTS, abandoned, arg);
-		lane->refuse = found < SLOW_EVERY ? SLOW_EVERY - found : 0;
+		for (uint32_t i = 0; i < SLOW_SLOTS; i++, lane->out->look++)
+			found += slot_regain(lane, lane->out->look % SHMRING_SLOTS, abandoned, arg);
+		lane->out->refuse = found < SLOW_EVERY ? SLOW_EVERY - found : 0;
 	}
 	if (found)
 		return shmring_take(lane, token);
-	shmring_count(&lane->line->pool_full);
+	shmring_count(&lane->out->line->pool_full);
 	return NULL;
 }
 

@@ -30,8 +30,22 @@
 #define SHMRING_LANE_SLOTS	(1u << NCI_TOKEN_SLOT_BITS)	/* kept for a lane's pool */
 
 /*
- * One lane as its owning thread sees it; lives in the process's own memory, on a
- * cache line that no other lane's thread writes.
+ * What the owner of a lane needs where an event leaves a record; lives in the process's own
+ * memory, on a cache line that no other lane's thread writes.
+ */
+struct shmring_out {
+	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
+	struct nci_line *ring;
+	uint64_t next;			/* lines written; equals line->end */
+	uint32_t serial;		/* the last record's */
+	uint32_t look;			/* start of the next look for empty slots */
+	uint32_t refuse;		/* starts to refuse before it */
+};
+
+/*
+ * One lane as its owner sees it, which may have a copy in its thread's own memory: starts need
+ * nothing else but the slot.  Whoever has the lane next begins with the list of before, or what
+ * is left of it.
  *
  * Empty slots are a list, the one that was emptied last (the warmest) first: each has the
  * number of the next one in its parent's place, which nobody reads of an empty slot.
@@ -40,15 +54,10 @@
  * thread emptied is in no list until the owner runs out and looks.)
  */
 struct shmring_lane {
-	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
-	struct nci_line *ring;
 	struct nci_slot *pool;
-	uint64_t next;			/* lines written; equals line->end */
+	struct shmring_out *out;
 	uint32_t free;			/* first empty slot, or SHMRING_NO_SLOT */
-	uint32_t serial;		/* the last record's */
 	uint32_t index;
-	uint32_t look;			/* start of the next look for empty slots */
-	uint32_t refuse;		/* starts to refuse before it */
 };
 
 /*
@@ -74,8 +83,9 @@ struct shmring {
 	_Atomic uint64_t refused_ns;	/* CLOCK_MONOTONIC when a lane found no space; 0: none */
 	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
 	struct nci_slot *slots;		/* the slots, by nci_token_lane() and nci_token_slot() */
-	uint32_t slot_mask;		/* bits of a token that count there: those of slots there are */
+	uint32_t slot_mask;		/* bits of a token that count there */
 	struct shmring_lane lane[NCI_MAX_LANES];
+	struct shmring_out out[NCI_MAX_LANES];
 };
 
 /*
@@ -235,49 +245,50 @@ static inline struct nci_record *shmring_find_own(struct shmring_lane *lane, uin
 }
 
 /* The number of the line behind them, for shmring_end(). */
-static inline uint64_t shmring_begin(struct shmring_lane *lane, uint32_t lines)
+static inline uint64_t shmring_begin(struct shmring_out *out, uint32_t lines)
 {
-	uint64_t next = lane->next + lines;
+	uint64_t next = out->next + lines;
 
-	atomic_store_explicit(&lane->line->begin, next, memory_order_relaxed);	/* W1 */
+	atomic_store_explicit(&out->line->begin, next, memory_order_relaxed);	/* W1 */
 	atomic_thread_fence(memory_order_release);				/* W2 */
 	SHMRING_TESTPOINT(begun);
 	return next;
 }
 
-static inline void shmring_end(struct shmring_lane *lane, uint64_t next)
+static inline void shmring_end(struct shmring_out *out, uint64_t next)
 {
 	SHMRING_TESTPOINT(written);
-	lane->next = next;
-	atomic_store_explicit(&lane->line->end, next, memory_order_release);	/* W3 */
+	out->next = next;
+	atomic_store_explicit(&out->line->end, next, memory_order_release);	/* W3 */
 }
 
 /*
  * Always succeeds: the oldest record makes room, the reader finds out at R3.
  * `rec` has the lines its form says, and every field but serial and stop.
  */
-static inline void shmring_publish(struct shmring_lane *lane, const struct nci_record *rec,
-				   uint64_t stop)
+static inline __attribute__((always_inline))
+void shmring_publish(struct shmring_lane *lane, const struct nci_record *rec, uint64_t stop)
 {
 	uint32_t lines = NCI_FORM_LINES(rec->form);
+	struct shmring_out *out = lane->out;
 	struct nci_record *copy;
 	uint64_t next;
 
-	if (__builtin_expect(lines == 2 && ~lane->next % SHMRING_LINES == 0, 0)) {
-		next = shmring_begin(lane, 1);
-		lane->ring[SHMRING_LINES - 1].word[0] = NCI_LINE_PAD;
-		shmring_end(lane, next);
+	if (__builtin_expect(lines == 2 && ~out->next % SHMRING_LINES == 0, 0)) {
+		next = shmring_begin(out, 1);
+		out->ring[SHMRING_LINES - 1].word[0] = NCI_LINE_PAD;
+		shmring_end(out, next);
 	}
-	next = shmring_begin(lane, lines);
-	copy = (struct nci_record *)&lane->ring[(next - lines) % SHMRING_LINES];
+	next = shmring_begin(out, lines);
+	copy = (struct nci_record *)&out->ring[(next - lines) % SHMRING_LINES];
 	memcpy(copy, rec, offsetof(struct nci_record, stop));
-	copy->serial = ++lane->serial;
 	copy->stop = stop;
 	memcpy(copy->body, rec->body, sizeof(rec->body));
+	copy->serial = ++out->serial;
 	SHMRING_TESTPOINT(half);
 	if (lines == 2)
 		((struct nci_slot *)copy)->line[1] = ((const struct nci_slot *)rec)->line[1];
-	shmring_end(lane, next);
+	shmring_end(out, next);
 }
 
 /*
@@ -311,8 +322,9 @@ static inline void shmring_empty(struct shmring_lane *lane, struct nci_record *r
 }
 
 /* shmring_close() of an event that shmring_find_own() gave. */
-static inline void shmring_close_own(struct shmring_lane *lane, struct nci_record *rec,
-				     uint64_t token, uint64_t stop)
+static inline __attribute__((always_inline))
+void shmring_close_own(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+		       uint64_t stop)
 {
 	shmring_publish(lane, rec, stop);
 	SHMRING_TESTPOINT(freeing);

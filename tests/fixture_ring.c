@@ -36,7 +36,8 @@ struct shmring_lane *fx_lane_more(struct shmring *ring)
 	struct shmring_lane *lane = shmring_lane_new(ring, INT32_MAX);
 
 	if (lane)
-		atomic_store_explicit(&lane->line->tid, (uint32_t)gettid(), memory_order_relaxed);
+		atomic_store_explicit(&lane->out->line->tid, (uint32_t)gettid(),
+				      memory_order_relaxed);
 	return lane;
 }
 
@@ -149,7 +150,7 @@ static void copy_words(const uint64_t *from, uint64_t *to, size_t words)
 
 static void copy_mapped(struct fx_lane *fx, uint64_t offset, void *to, size_t bytes)
 {
-	const uint8_t *from = (const uint8_t *)fx->lane->ring + (offset - fx->reader.offset);
+	const uint8_t *from = (const uint8_t *)fx->lane->out->ring + (offset - fx->reader.offset);
 
 	if (fx->copy == FX_PLAIN)
 		memcpy(to, from, bytes);
@@ -167,7 +168,7 @@ void fx_copy_bytes(struct fx_lane *fx, uint64_t offset, void *to, size_t bytes)
 
 void fx_copy_line(struct fx_lane *fx, struct nci_lane *line)
 {
-	const struct nci_lane *at = fx->lane->line;
+	const struct nci_lane *at = fx->lane->out->line;
 
 	if (fx->copy == FX_PREAD) {
 		fx_copy_bytes(fx, fx->ring.header->live_offset + sizeof(struct nci_live) +

@@ -21,9 +21,9 @@ static void end_beyond_begin(void) { set64(&job.ring.directory[0].end, UINT64_MA
 static void begin_huge(void)       { set64(&job.ring.directory[0].begin, UINT64_MAX); }
 static void no_record(void)
 {
-	job.lane->ring[job.lane->next & (SHMRING_LINES - 1)].word[0] = 0;
-	set64(&job.ring.directory[0].begin, job.lane->next + 1);
-	set64(&job.ring.directory[0].end, job.lane->next + 1);
+	job.lane->out->ring[job.lane->out->next & (SHMRING_LINES - 1)].word[0] = 0;
+	set64(&job.ring.directory[0].begin, job.lane->out->next + 1);
+	set64(&job.ring.directory[0].end, job.lane->out->next + 1);
 }
 static void fewer_lanes(void)
 {
@@ -105,7 +105,7 @@ static void spoil(size_t bytes)
 		       sizeof(n));
 	}
 	for (int i = 0; i < 50; i++)
-		((uint64_t *)job.lane->ring)[fx_random() % (SHMRING_LINES * 8)] = odd_number();
+		((uint64_t *)job.lane->out->ring)[fx_random() % (SHMRING_LINES * 8)] = odd_number();
 	for (int i = 0; i < 50; i++)
 		((uint64_t *)job.lane->pool)[fx_random() % (SHMRING_SLOTS * 16)] = odd_number();
 }

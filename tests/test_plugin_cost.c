@@ -52,9 +52,9 @@ static const struct {
 	bool masked;		/* only what NCCL calls where the mask is the level's */
 	uint32_t calls, instructions;
 } levels[LEVELS] = {
-	[TRACE] = { "trace", false, STREAM_CALLBACKS, 23969 },
-	[NET] = { "net", false, 370, 25736 },
-	[OPS] = { "ops", true, 10, 1300 },
+	[TRACE] = { "trace", false, STREAM_CALLBACKS, 24330 },
+	[NET] = { "net", false, 370, 25897 },
+	[OPS] = { "ops", true, 10, 1325 },
 };
 
 /*
@@ -67,12 +67,12 @@ static const struct {
 } budgets[] = {
 	{ { START, NCCL_GROUP_API }, { 192, 186, 186 } },
 	{ { START, NCCL_COLL_API }, { 217, 217, 217 } },
-	{ { START, NCCL_KERNEL_LAUNCH }, { 90, 23, 0 } },
-	{ { START, NCCL_GROUP }, { 89, 89, 89 } },
-	{ { START, NCCL_COLL }, { 242, 237, 237 } },
-	{ { START, NCCL_PROXY_CTRL }, { 90, 23, 0 } },
-	{ { START, NCCL_PROXY_OP }, { 124, 124, 0 } },
-	{ { START, NCCL_KERNEL_CH }, { 95, 95, 0 } },
+	{ { START, NCCL_KERNEL_LAUNCH }, { 91, 23, 0 } },
+	{ { START, NCCL_GROUP }, { 90, 90, 90 } },
+	{ { START, NCCL_COLL }, { 243, 238, 238 } },
+	{ { START, NCCL_PROXY_CTRL }, { 91, 23, 0 } },
+	{ { START, NCCL_PROXY_OP }, { 125, 125, 0 } },
+	{ { START, NCCL_KERNEL_CH }, { 96, 96, 0 } },
 	{ { START, NCCL_PROXY_STEP }, { 80, 80, 0 } },
 	{ { STATE, NCCL_GROUP_API_START_STOP }, { 33, 33, 33 } },
 	{ { STATE, NCCL_GROUP_API_END_START }, { 33, 33, 33 } },
@@ -88,15 +88,15 @@ static const struct {
 	{ { STATE, NCCL_STEP_SEND_WAIT }, { 41, 41, 0 } },
 	{ { STATE, NCCL_KERNEL_CH_STOP }, { 38, 38, 0 } },
 	{ { STATE, NCCL_CTRL_IDLE }, { 77, 0, 0 } },
-	{ { STOP, NCCL_COLL_API }, { 86, 86, 86 } },
-	{ { STOP, NCCL_KERNEL_LAUNCH }, { 86, 0, 0 } },
-	{ { STOP, NCCL_COLL }, { 107, 107, 107 } },
-	{ { STOP, NCCL_GROUP }, { 86, 86, 86 } },
-	{ { STOP, NCCL_GROUP_API }, { 226, 226, 226 } },
-	{ { STOP, NCCL_PROXY_CTRL }, { 86, 0, 0 } },
-	{ { STOP, NCCL_PROXY_STEP }, { 107, 140, 0 } },
-	{ { STOP, NCCL_PROXY_OP }, { 119, 193, 0 } },
-	{ { STOP, NCCL_KERNEL_CH }, { 86, 86, 0 } },
+	{ { STOP, NCCL_COLL_API }, { 90, 90, 90 } },
+	{ { STOP, NCCL_KERNEL_LAUNCH }, { 90, 0, 0 } },
+	{ { STOP, NCCL_COLL }, { 110, 110, 110 } },
+	{ { STOP, NCCL_GROUP }, { 90, 90, 90 } },
+	{ { STOP, NCCL_GROUP_API }, { 238, 238, 238 } },
+	{ { STOP, NCCL_PROXY_CTRL }, { 90, 0, 0 } },
+	{ { STOP, NCCL_PROXY_STEP }, { 111, 141, 0 } },
+	{ { STOP, NCCL_PROXY_OP }, { 123, 198, 0 } },
+	{ { STOP, NCCL_KERNEL_CH }, { 90, 90, 0 } },
 };
 
 static struct {

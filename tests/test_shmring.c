@@ -20,15 +20,17 @@ static void teardown(void)
 
 static void cursors_are(uint64_t line)
 {
-	ck_assert_uint_eq(atomic_load_explicit(&fx.lane->line->begin, memory_order_relaxed), line);
-	ck_assert_uint_eq(atomic_load_explicit(&fx.lane->line->end, memory_order_relaxed), line);
+	ck_assert_uint_eq(atomic_load_explicit(&fx.lane->out->line->begin, memory_order_relaxed),
+			  line);
+	ck_assert_uint_eq(atomic_load_explicit(&fx.lane->out->line->end, memory_order_relaxed),
+			  line);
 }
 
 START_TEST(new_ring_has_nothing_to_read)
 {
 	struct shmring_span span[2];
 
-	ck_assert_int_eq(shmring_want(&fx.reader, fx.lane->line, fx.buf, 16, span), 0);
+	ck_assert_int_eq(shmring_want(&fx.reader, fx.lane->out->line, fx.buf, 16, span), 0);
 	ck_assert_ptr_null(fx_lane_next(&fx));
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost + fx.reader.before, 0);
 }
@@ -69,7 +71,7 @@ START_TEST(two_lines_at_the_rings_end_are_padded_not_wrapped)
 	fx_publish_many(fx.lane, 0, SHMRING_LINES - 1, 1);
 	fx_publish(fx.lane, SHMRING_LINES - 1, 2);
 	cursors_are(SHMRING_LINES + 2);
-	ck_assert_uint_eq(fx.lane->ring[SHMRING_LINES - 1].word[0], NCI_LINE_PAD);
+	ck_assert_uint_eq(fx.lane->out->ring[SHMRING_LINES - 1].word[0], NCI_LINE_PAD);
 	fx_lane_drain(&fx, &last);
 	ck_assert_uint_eq(last, SHMRING_LINES - 1);
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost + fx.reader.before, SHMRING_LINES);
@@ -142,11 +144,11 @@ START_TEST(begun_lines_are_torn_though_nothing_is_complete)
 
 	fx_publish_many(fx.lane, 0, SHMRING_LINES, 1);
 	ck_assert_int_ge(fx_lane_copy(&fx), 1);
-	next = shmring_begin(fx.lane, 2);
+	next = shmring_begin(fx.lane->out, 2);
 	ck_assert_int_eq(fx_lane_settle(&fx), 0);
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), SHMRING_LINES - 2);
 	ck_assert_uint_eq(fx.reader.before, 2);
-	shmring_end(fx.lane, next);
+	shmring_end(fx.lane->out, next);
 }
 END_TEST
 
@@ -201,7 +203,7 @@ END_TEST
 
 START_TEST(serial_wraps_without_a_gap)
 {
-	fx.lane->serial = UINT32_MAX - 2;
+	fx.lane->out->serial = UINT32_MAX - 2;
 	fx_publish(fx.lane, 0, 1);
 	ck_assert_uint_eq(fx_lane_next(&fx)->serial, UINT32_MAX - 1);
 	for (int i = 0; i < 5; i++) {
@@ -228,15 +230,15 @@ START_TEST(fill_tells_how_near_a_lap_is)
 {
 	uint64_t read = 0;
 
-	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->line), 0);
+	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->out->line), 0);
 	fx_publish_many(fx.lane, 0, SHMRING_LINES / 4, 1);
-	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->line), 25);
+	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->out->line), 25);
 	fx_publish_many(fx.lane, 0, SHMRING_LINES, 1);
-	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->line), 100);
+	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->out->line), 100);
 	while (fx_lane_next(&fx))
 		read++;
 	ck_assert_uint_eq(read, SHMRING_LINES);
-	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->line), 0);
+	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->out->line), 0);
 }
 END_TEST
 

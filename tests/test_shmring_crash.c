@@ -21,7 +21,7 @@ void shmring_testpoint(const char *name)
 	if (deadly && strcmp(name, deadly) == 0)
 		kill(getpid(), SIGKILL);
 	if (adopts_first && strcmp(name, "adopting") == 0)
-		fx.lane->line->owners += 2;
+		fx.lane->out->line->owners += 2;
 }
 
 static void setup(void)
@@ -97,7 +97,7 @@ static const struct {
 /* The lane's thread is dead now: who comes next gets it only if it is whole. */
 static void lane_is_reused_only_if_whole(int i)
 {
-	atomic_store_explicit(&fx.lane->line->tid, UINT32_MAX / 2, memory_order_relaxed);
+	atomic_store_explicit(&fx.lane->out->line->tid, UINT32_MAX / 2, memory_order_relaxed);
 	if (points[i].whole)
 		ck_assert_ptr_eq(shmring_lane_new(&fx.ring, getpid()), fx.lane);
 	else
@@ -179,7 +179,7 @@ END_TEST
 
 START_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
 {
-	struct nci_lane *line = fx.lane->line;
+	struct nci_lane *line = fx.lane->out->line;
 
 	line->tid = UINT32_MAX / 2;
 	adopts_first = true;

@@ -134,7 +134,7 @@ START_TEST(dead_threads_lane_is_reused_and_its_cursors_go_on)
 	run_worker(&second);
 	ck_assert_ptr_eq(first.lane, second.lane);
 	ck_assert_uint_eq(lanes_in_use(), 2);
-	ck_assert_uint_eq(first.lane->line->owners, 2);
+	ck_assert_uint_eq(first.lane->out->line->owners, 2);
 	fx_lane_attach(&fx, first.lane->index);
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 15);
 }
@@ -160,7 +160,7 @@ START_TEST(torn_lane_is_never_given_to_another_thread)
 	struct worker first = { .records = 1 }, second = { .records = 1 };
 
 	run_worker(&first);
-	shmring_begin(first.lane, 1);
+	shmring_begin(first.lane->out, 1);
 	run_worker(&second);
 	ck_assert_ptr_ne(first.lane, second.lane);
 }
@@ -235,7 +235,7 @@ static int present_pages(const void *at, size_t bytes)
 START_TEST(pages_of_a_new_lane_are_there)
 {
 	const size_t bytes = SHMRING_LINES * NCI_LINE_BYTES + SHMRING_SLOTS * NCI_SLOT_BYTES;
-	int present = present_pages(fx.lane->ring, bytes);
+	int present = present_pages(fx.lane->out->ring, bytes);
 
 	if (present < 0)
 		fx_skip("the kernel does not tell which pages are there");

@@ -138,7 +138,7 @@ START_TEST(slot_behind_the_pool_is_not_found)
 	ck_assert_ptr_null(shmring_find(&fx.ring, token));
 	ck_assert_ptr_null(shmring_find_own(fx.lane, token));
 	token = nci_token(fx.lane->index, 2048, 1);
-	((struct nci_record *)other->ring)->token = token;
+	((struct nci_record *)other->out->ring)->token = token;
 	ck_assert_ptr_null(shmring_find(&fx.ring, token));
 }
 END_TEST
@@ -160,6 +160,38 @@ START_TEST(generation_that_wraps_costs_one_event_and_no_more)
 		ck_assert_uint_ne(fx_start(fx.lane, 1, 1), 0);
 	ck_assert_ptr_eq(shmring_take_slowly(fx.lane, &token, none, NULL), rec);
 	ck_assert_uint_eq(nci_token_generation(token), 1);
+}
+END_TEST
+
+/* The list that the next owner begins with is of when the lane was made. */
+START_TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other)
+{
+	struct shmring_lane before = *fx.lane, next = *fx.lane;
+	static bool used[SHMRING_SLOTS];
+	uint64_t token[100];
+	uint32_t taken = 0;
+
+	for (uint64_t i = 0; i < 100; i++)
+		token[i] = fx_start(&before, i, 1);
+	for (uint64_t i = 0; i < 100; i++)
+		if (i % 3 == 0)
+			ck_assert(close_token(&before, token[99 - i], i));
+		else
+			used[nci_token_slot(token[99 - i])] = true;
+	for (int i = 0; i < 20 * SHMRING_SLOTS; i++) {
+		uint64_t t;
+		struct nci_record *rec = shmring_take(&next, &t);
+
+		if (!rec)
+			rec = shmring_take_slowly(&next, &t, none, NULL);
+		if (!rec)
+			continue;
+		shmring_open(rec, t);
+		ck_assert(!used[nci_token_slot(t)]);
+		used[nci_token_slot(t)] = true;
+		taken++;
+	}
+	ck_assert_uint_eq(taken, SHMRING_SLOTS - 66);
 }
 END_TEST
 
@@ -220,8 +252,8 @@ START_TEST(full_pool_refuses_counts_and_leaves_live_events_alone)
 	ck_assert_ptr_null(shmring_take(fx.lane, &t));
 	for (int i = 0; i < 1000; i++)
 		ck_assert_ptr_null(shmring_take_slowly(fx.lane, &t, none, NULL));
-	ck_assert_uint_eq(counter(&fx.lane->line->pool_full), 1000);
-	ck_assert_uint_eq(fx.lane->line->reclaimed, 0);
+	ck_assert_uint_eq(counter(&fx.lane->out->line->pool_full), 1000);
+	ck_assert_uint_eq(fx.lane->out->line->reclaimed, 0);
 	for (uint64_t i = 0; i < SHMRING_SLOTS; i++)
 		ck_assert(close_token(fx.lane, token[i], 0));
 }
@@ -238,7 +270,7 @@ START_TEST(abandoned_event_makes_room_and_its_token_goes_stale)
 		rec = shmring_take_slowly(fx.lane, &t, numbered, &victim);
 	ck_assert_ptr_eq(rec, shmring_slot(fx.lane->pool, 700));
 	ck_assert_ptr_null(shmring_find(&fx.ring, token[victim]));
-	ck_assert_uint_eq(fx.lane->line->reclaimed, 1);
+	ck_assert_uint_eq(fx.lane->out->line->reclaimed, 1);
 	ck_assert_uint_eq(nci_token_generation(t), 2);
 }
 END_TEST
@@ -266,7 +298,7 @@ START_TEST(events_that_always_stop_elsewhere_are_never_refused)
 		ck_assert_msg(token, "event %lu was refused", (unsigned long)n);
 		ck_assert(close_token(other, token, 0));
 	}
-	ck_assert_uint_eq(counter(&fx.lane->line->pool_full), 0);
+	ck_assert_uint_eq(counter(&fx.lane->out->line->pool_full), 0);
 }
 END_TEST
 
@@ -281,7 +313,7 @@ START_TEST(nearly_full_pool_costs_few_looks_for_each_event)
 	for (uint64_t n = 0; n < SHMRING_SLOTS; n++)
 		taken += start_somehow(n) != 0;
 	ck_assert_uint_eq(taken, SHMRING_SLOTS / 64);
-	ck_assert_uint_eq(counter(&fx.lane->line->pool_full), SHMRING_SLOTS - taken);
+	ck_assert_uint_eq(counter(&fx.lane->out->line->pool_full), SHMRING_SLOTS - taken);
 }
 END_TEST
 
@@ -316,6 +348,7 @@ int main(void)
 		FX_TEST(number_that_points_to_no_pool_is_not_found),
 		FX_TEST(slot_behind_the_pool_is_not_found),
 		FX_TEST(generation_that_wraps_costs_one_event_and_no_more),
+		FX_TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other),
 		FX_TEST(slot_that_was_emptied_last_is_taken_first),
 		FX_TEST(list_in_disorder_never_leads_outside_the_pool_or_to_a_live_event),
 		FX_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane),

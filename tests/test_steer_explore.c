@@ -270,7 +270,7 @@ static void play_schedule(void)
 	process_self.steer = first_state;
 	mask = scenario->on ? 0x161e | NCCL_KERNEL_CH : 0x161e;
 	for (int t = 0; t < THREADS; t++) {
-		threads[t].thread = (struct process_thread){ .lane = NULL };
+		threads[t].thread = (struct process_thread){ .usual = 0 };
 		threads[t].done = threads[t].unseen = threads[t].bad = false;
 	}
 	if (scenario->sender) {

@@ -297,7 +297,7 @@ START_TEST(groups_without_a_record_decide_as_well)
 	collective();
 	for (int i = 0; i < SHMRING_SLOTS + 64; i++)
 		start(NCCL_COLL_API, "AllReduce", 0, false);
-	ck_assert_uint_gt(process_thread.lane->line->pool_full, 0);
+	ck_assert_uint_gt(process_thread.lane.out->line->pool_full, 0);
 	group = start(NCCL_GROUP_API, NULL, 2, false);
 	ck_assert_ptr_eq(group, (void *)NCI_TOKEN_UNRECORDED);
 	ck_assert(!process_thread.steer.launched);
