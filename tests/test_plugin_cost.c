@@ -395,7 +395,7 @@ START_TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
 		cost_stop(request);
 	}
 	for (uint32_t i = 0; i < play.calls; i++)
-		kind_check(play.call[i].kind, 1, play.call[i].least, i ? 107 : 195);
+		kind_check(play.call[i].kind, 1, play.call[i].least, i ? 110 : 196);
 	ck_assert_uint_eq(play.calls, 2);
 	ck_assert_uint_eq(over, 0);
 }
