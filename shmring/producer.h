@@ -44,8 +44,8 @@ struct shmring_out {
 
 /*
  * One lane as its owner sees it, which may have a copy in its thread's own memory: starts need
- * nothing else but the slot.  Whoever has the lane next begins with the list of before, or what
- * is left of it.
+ * nothing else but the slot.  The next owner begins with the list of when the lane was made, or
+ * what is left of it.
  *
  * Empty slots are a list, the one that was emptied last (the warmest) first: each has the
  * number of the next one in its parent's place, which nobody reads of an empty slot.
@@ -302,8 +302,8 @@ bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop);
 
 /*
- * A slot that is empty may be taken again.  Owner only.  Whoever copies it sees that it is
- * empty if he sees what has its parent's place now.
+ * A slot that is empty may be taken again.  Owner only.  A reader that sees the link, in the
+ * parent's place, sees that the slot is empty.
  */
 static inline void shmring_put(struct shmring_lane *lane, struct nci_record *rec, uint32_t slot)
 {
