@@ -60,10 +60,15 @@ bool ranks_are_alike(struct op *const *ops, uint32_t n)
 	return n > 1;
 }
 
-static void fill_waitfree(const struct op_facts *facts, struct op *op, uint64_t least_ns)
+/* Do two that are alike send as much to other ranks? */
+static bool moves_as_much(const struct op *a, const struct op *b)
 {
-	double bus = ops_bus_bytes_by(facts, op);
+	return a->func == b->func && a->bytes == b->bytes && a->nranks == b->nranks &&
+	       !a->parts && !b->parts;
+}
 
+static void fill_waitfree(struct op *op, uint64_t least_ns, double bus)
+{
 	op->waitfree_ns = least_ns;
 	if (!op_is_fused(op) && bus > 0 && least_ns)
 		op->busbw_waitfree_gbs = bus / (double)least_ns;
@@ -152,11 +157,11 @@ const char *ranks_arrival_text(enum arrival_source source)
 
 void ranks_compare(struct op *const *ops, uint32_t n)
 {
-	const struct op_facts *facts = NULL;
 	struct op *order[OP_RANKS];
 	int32_t arrival[OP_RANKS] = { 0 };
 	enum arrival_source source = ARRIVAL_DURATION;
 	uint64_t least_ns = UINT64_MAX;
+	double bus = -1;
 
 	memcpy(order, ops, n * sizeof(*ops));
 	if (sort_by_sync(order, n))
@@ -175,8 +180,8 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
 		memcpy(ops[i]->arrival, arrival, sizeof(arrival));
-		if (!i || ops[i]->func != ops[i - 1]->func)
-			facts = ops_facts(ops[i]->func);
-		fill_waitfree(facts, ops[i], least_ns);
+		if (!i || !moves_as_much(ops[i], ops[i - 1]))
+			bus = ops_bus_bytes(ops[i]);
+		fill_waitfree(ops[i], least_ns, bus);
 	}
 }
