@@ -119,13 +119,15 @@ static uint64_t op_comm(const struct op *op)
 /* UNKNOWN_U64: it says nothing, or another rank's row says the same. */
 static uint64_t time_of(const struct op *op)
 {
+	bool compared = op->local_ranks > 1;
+
+	if (compared && op->rank != op->arrival[op->local_ranks - 1])
+		return UNKNOWN_U64;
 	if (op->is_p2p || op->parts || op_is_fused(op) || (op->has_graph && op->graph) ||
 	    !op->func || !op->algo || op->bytes == UNKNOWN_U64 || !op->bytes ||
 	    (op->source != TIMING_KERNEL_GPU && op->source != TIMING_KERNEL_CPU))
 		return UNKNOWN_U64;
-	if (op->local_ranks < 2)
-		return op->exec_ns;
-	return op->rank == op->arrival[op->local_ranks - 1] ? op->waitfree_ns : UNKNOWN_U64;
+	return compared ? op->waitfree_ns : op->exec_ns;
 }
 
 static void begin_series(const struct diagnose *dg, struct regressions *rg,

@@ -154,10 +154,11 @@ static struct api_call *call_take(struct reconstruct *rc, struct recon *r, uint6
 
 void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	struct api_call newest = r->newest_call, *api;
+	struct api_call newest, *api;
 
-	if (!newest.token)
+	if (!r->newest_call.token)
 		return;
+	newest = r->newest_call;
 	r->newest_call.token = 0;
 	api = call_take(rc, r, newest.token, false, now_ns);
 	if (!api)
