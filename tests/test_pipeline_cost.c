@@ -24,10 +24,10 @@ static const struct {
 	struct feed_mix mix;
 	uint32_t instructions;	/* of one operation of one rank */
 } costs[] = {
-	{ { "ops", 0, 0, 8 }, 3950 },
-	{ { "kernel, 1 channel", 1, 0, 8 }, 8550 },
-	{ { "kernel, 16 channels", 16, 0, 8 }, 18620 },
-	{ { "net, 16 channels, 32 proxy ops", 16, 32, 8 }, 51010 },
+	{ { "ops", 0, 0, 8 }, 3740 },
+	{ { "kernel, 1 channel", 1, 0, 8 }, 7940 },
+	{ { "kernel, 16 channels", 16, 0, 8 }, 16700 },
+	{ { "net, 16 channels, 32 proxy ops", 16, 32, 8 }, 46400 },
 };
 
 static volatile uint64_t instructions;
@@ -86,6 +86,8 @@ START_TEST(operation_takes_no_more_instructions_than_it_did)
 }
 END_TEST
 
+#define MORE	6600	/* instructions of one operation among so many communicators */
+
 /* Of 1600 ranks with 8 sizes each most of what is kept of one has made room for another's. */
 START_TEST(operation_takes_about_as_long_among_many_communicators)
 {
@@ -94,7 +96,7 @@ START_TEST(operation_takes_about_as_long_among_many_communicators)
 	printf("# 10 communicators: %llu instructions, 200: %llu\n", (unsigned long long)few,
 	       (unsigned long long)many);
 	fflush(stdout);
-	ck_assert_uint_le(many, few + few * 3 / 4);
+	ck_assert_uint_le(many, few + MORE + MORE / 100 * FX_TOLERATED_PERCENT(10));
 }
 END_TEST
 

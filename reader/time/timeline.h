@@ -13,7 +13,7 @@
 
 struct gpu;
 
-/* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks, and for moments before the boot or centuries ahead. */
+/* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks, moments before the boot, and centuries ahead. */
 static inline uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
 {
 	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
