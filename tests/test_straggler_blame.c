@@ -277,12 +277,32 @@ static void nested(uint64_t late_ns, bool other_first)
 	pass(STEP);
 }
 
+/* More GPUs than are remembered, on communicators of their own. */
+static void others_come(void)
+{
+	static const uint64_t late[OP_RANKS];
+
+	for (uint32_t k = 0; k < 32; k++) {
+		struct straggler_op op = op_of(100 + k, OP_RANKS, OP_RANKS, late);
+
+		for (uint32_t i = 0; i < op.n; i++) {
+			op.part[i].process_id = 1000 + i;
+			op.part[i].gpu = 0xb000 + OP_RANKS * k + i;
+		}
+		straggler_add(straggler, &op, now_ns);
+	}
+}
+
+/* Its GPUs' operations are found even if others have taken their places meanwhile. */
 START_TEST(inherited_lateness_is_its_roots)
 {
 	struct straggler_sums root, heir;
 
-	for (int k = 0; k < 2400; k++)
+	for (int k = 0; k < 2400; k++) {
 		nested(5 * MS, k % 2);
+		if (k == 40)
+			others_come();
+	}
 	pass(SECOND);
 	ck_assert_uint_eq(look(), 1);
 	ck_assert_int_eq(cases[0].said.verdict, VERDICT_STEADY);
