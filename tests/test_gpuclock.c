@@ -94,15 +94,74 @@ START_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be)
 {
 	struct gpuclock_sight slow = kernel_at(0, 50000000, 50000000);
 	struct gpuclock_sight prompt = kernel_at(1000000, 1000, 5000);
-	struct gpuclock_sight future = kernel_at(2000000, -GPUCLOCK_STEP_NS - 10000, 500000);
-	struct gpuclock_sight past = kernel_at(2000000, 500000, -50000);
+	struct gpuclock_sight lie = _i ? kernel_at(2000000, 500000, -50000) :
+				    kernel_at(2000000, -GPUCLOCK_STEP_NS - 10000, 500000);
 
 	ck_assert_int_eq(gpuclock_see(c, &slow, true), GPUCLOCK_FITS);
 	ck_assert_int_eq(gpuclock_see(c, &prompt, true), GPUCLOCK_FITS);
-	ck_assert(!gpuclock_see_plain(c, &future));
-	ck_assert_int_eq(gpuclock_see(c, &future, true), GPUCLOCK_FUTURE);
-	ck_assert(!gpuclock_see_plain(c, &past));
-	ck_assert_int_eq(gpuclock_see(c, &past, true), GPUCLOCK_PAST);
+	ck_assert(!gpuclock_see_plain(c, &lie));
+	ck_assert_int_eq(gpuclock_see(c, &lie, true), _i ? GPUCLOCK_PAST : GPUCLOCK_FUTURE);
+}
+END_TEST
+
+#define PAST_NS		30000	/* see gpuclock.c */
+#define ROUNDED_NS	4
+
+/* By how much a kernel's stamps are too early for their callbacks, and too late for its launch. */
+struct distance {
+	int64_t future_ns, past_ns;
+};
+
+/* By the brackets as they are asked for, which are worked out each time.  False: there are none. */
+static bool distance_of(const struct gpuclock_sight *s, struct distance *d)
+{
+	struct gpuclock_facts facts;
+	uint64_t lo, hi, stop_lo, stop_hi, unit;
+
+	gpuclock_facts(c, &facts);
+	unit = facts.resolution_ns < 1024 ? facts.resolution_ns : 1024;
+	if (!gpuclock_map(c, s->gpu_start_ns, &lo, &hi) ||
+	    !gpuclock_map(c, s->gpu_stop_ns, &stop_lo, &stop_hi))
+		return false;
+	d->future_ns = (int64_t)(lo + unit - s->start_ns);
+	if ((int64_t)(stop_lo + unit - s->stop_ns) > d->future_ns)
+		d->future_ns = (int64_t)(stop_lo + unit - s->stop_ns);
+	d->past_ns = (int64_t)(s->launch_ns + unit - hi);
+	return lo && lo < hi && stop_lo < stop_hi;
+}
+
+static bool is_near(int64_t ns, int64_t bound_ns)
+{
+	return ns >= bound_ns - ROUNDED_NS && ns <= bound_ns + ROUNDED_NS;
+}
+
+START_TEST(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them)
+{
+	uint32_t judged[3] = { 0 };
+
+	fx_seed((uint64_t)_i);
+	for (uint64_t i = 0; i < 3000; i++) {
+		struct gpuclock_sight s = kernel_at(i * 700000, (int64_t)(fx_random() % 60000),
+						    (int64_t)(fx_random() % 80000));
+		uint64_t lie = i % 3 == 2 ? fx_random() % 600000 - 300000 : 0;
+		enum gpuclock_verdict verdict;
+		struct distance d;
+		bool known;
+
+		s.gpu_start_ns += lie;
+		s.gpu_stop_ns += lie;
+		known = distance_of(&s, &d);
+		verdict = gpuclock_see(c, &s, !lie);
+		if (!known || is_near(d.future_ns, GPUCLOCK_STEP_NS) ||
+		    is_near(d.past_ns, PAST_NS))
+			continue;
+		ck_assert_int_eq(verdict, d.future_ns > GPUCLOCK_STEP_NS ? GPUCLOCK_FUTURE :
+				 d.past_ns > PAST_NS ? GPUCLOCK_PAST : GPUCLOCK_FITS);
+		judged[verdict]++;
+	}
+	ck_assert_uint_gt(judged[GPUCLOCK_FITS], 1000);
+	ck_assert_uint_gt(judged[GPUCLOCK_FUTURE], 50);
+	ck_assert_uint_gt(judged[GPUCLOCK_PAST], 50);
 }
 END_TEST
 
@@ -211,7 +270,8 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(nothing_is_known_before_the_first_stamp),
 		FX_TEST(first_kernel_lies_between_its_launch_and_its_callback),
-		FX_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be),
+		FX_LOOP(kernel_that_was_told_just_before_shows_which_stamps_cannot_be, 0, 2),
+		FX_LOOP(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them, 0, 4),
 		FX_TEST(without_launches_only_the_upper_bound_is_known),
 		FX_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms),
 		FX_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels),

@@ -117,6 +117,21 @@ static void give_placed(uint32_t p, uint64_t exec_ns, uint64_t start, uint64_t e
 	ranks_add(ranks, &op, now_ns);
 }
 
+/* What AlltoAllv carries is not told by its bytes: its neighbour's bandwidth is not its own. */
+START_TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths)
+{
+	for (uint32_t p = 0; p < PROCESSES; p++) {
+		struct op op = op_of(p, 0, p == 1 ? "AlltoAllv" : "AlltoAll", 5, 1000);
+
+		ranks_add(ranks, &op, now_ns);
+	}
+	ck_assert_uint_eq(joints, 1);
+	ck_assert_double_gt(told_of(0)->busbw_waitfree_gbs, 0);
+	ck_assert_double_le(told_of(1)->busbw_waitfree_gbs, 0);
+	ck_assert_double_gt(told_of(2)->busbw_waitfree_gbs, 0);
+}
+END_TEST
+
 START_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
 {
 	const int32_t order[] = { 3, 1, 0, 2 };
@@ -520,6 +535,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(who_was_inside_for_the_least_time_came_last),
+		FX_TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths),
 		FX_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed),
 		FX_LOOP(symmetric_kernels_tell_themselves_who_waited, 0, 2),
 		FX_LOOP(else_times_inside_tell_the_order, 0, (int)FX_COUNT(uncertain)),
