@@ -137,22 +137,13 @@ static bool sums_are_possible(const struct nci_ev_proxy_sums *s)
 	return true;
 }
 
-static void add_point(struct fit *fit, const struct process *p, const struct nci_point *point)
+static void add_points(struct fit *fit, const struct process *p,
+		       const struct nci_point point[2])
 {
-	fit_add(fit, point->bytes, ticks_to_ns_of(p, nci_span_ticks(point->span)));
-}
+	int n = point[0].bytes == point[1].bytes ? 1 : 2;
 
-/* The smaller size first: where there is room for no more, the order says which one goes. */
-static void add_points(struct fit *fit, const struct transfers *t)
-{
-	const struct nci_point *point = t->sums->point;
-	bool falls = point[0].bytes > point[1].bytes;
-
-	if (!(t->op->form & NCI_FORM_SEND))
-		return;
-	add_point(fit, t->executor, &point[falls]);
-	if (point[0].bytes != point[1].bytes)
-		add_point(fit, t->executor, &point[!falls]);
+	for (int i = 0; i < n; i++)
+		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)));
 }
 
 /*
@@ -288,8 +279,8 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	if (held)
 		*held = *e;
 	sums = held ? &held->sums : links_take(l, e);
-	if (sums && times)
-		add_points(&sums->fit, t);
+	if (sums && times && t->op->form & NCI_FORM_SEND)
+		add_points(&sums->fit, t->executor, t->sums->point);
 }
 
 /* ---- life ---------------------------------------------------------------- */
