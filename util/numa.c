@@ -2,15 +2,15 @@
 /* Lists of CPUs become bits, since the kernel writes one set in more than one way. */
 #include "util/numa.h"
 
-#include <limits.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/cleanup.h"
 #include "util/list.h"
 #include "util/phrase.h"
+#include "util/procstat.h"
 
 #define CPUS	8192	/* the most that Linux is built for */
 
@@ -42,31 +42,22 @@ static bool cpus_meet(const struct cpu_set_bits *a, const struct cpu_set_bits *b
 	return false;
 }
 
-/* The first line of that file; false: there is none. */
-static bool numa_read_line(const char *path, char *line, int size)
-{
-	CLEANUP(cleanup_fclosep) FILE *in = fopen(path, "re");
-	bool got = in && fgets(line, size, in);
-
-	return got;
-}
-
 /* The nodes with one of these CPUs, or with any. */
 static uint64_t numa_find(const char *sys, const struct cpu_set_bits *wanted)
 {
 	struct cpu_set_bits cpus, none = { { 0 } };
-	char path[PATH_MAX], line[4096];
+	char line[4096];
 	uint64_t nodes = 0;
 
-	snprintf(path, sizeof(path), "%s/devices/system/node/online", sys);
-	if (!numa_read_line(path, line, sizeof(line)))
+	if (!procstat_read(AT_FDCWD, line, sizeof(line), "%s/devices/system/node/online", sys))
 		return 0;
 	cpus_parse(line, &cpus);	/* nodes are listed as CPUs are */
 	for (uint32_t i = 0; i < NUMA_NODES; i++) {
 		struct cpu_set_bits own;
 
-		snprintf(path, sizeof(path), "%s/devices/system/node/node%u/cpulist", sys, i);
-		if (!(cpus.bit[0] >> i & 1) || !numa_read_line(path, line, sizeof(line)))
+		if (!(cpus.bit[0] >> i & 1) ||
+		    !procstat_read(AT_FDCWD, line, sizeof(line),
+				   "%s/devices/system/node/node%u/cpulist", sys, i))
 			continue;
 		cpus_parse(line, &own);
 		if (wanted ? cpus_meet(&own, wanted) : memcmp(&own, &none, sizeof(own)) != 0)
@@ -91,14 +82,14 @@ uint64_t numa_all(const char *sys)
 uint64_t numa_of_pci(const char *sys, const char *pci_bus_id)
 {
 	unsigned domain, bus, device, function;
-	char path[PATH_MAX], line[32];
+	char line[32];
 	long node;
 
 	if (sscanf(pci_bus_id, "%8x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4)
 		return 0;
-	snprintf(path, sizeof(path), "%s/bus/pci/devices/%04x:%02x:%02x.%x/numa_node", sys, domain,
-		 bus, device, function);
-	if (!numa_read_line(path, line, sizeof(line)))
+	if (!procstat_read(AT_FDCWD, line, sizeof(line),
+			   "%s/bus/pci/devices/%04x:%02x:%02x.%x/numa_node", sys, domain, bus,
+			   device, function))
 		return 0;
 	node = strtol(line, NULL, 10);		/* -1: the firmware does not tell */
 	return node >= 0 && node < NUMA_NODES ? (UINT64_C(1) << node) & numa_all(sys) : 0;

@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pid is used again: it names one process only together with the start time, which lies
- * behind a command that may hold anything.
+ * A short file is read whole, with one read, into the caller's buffer.  A pid is used again: it
+ * names one process only together with the start time, which lies behind a command that may hold
+ * anything.
  */
 #include "util/procstat.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "util/cleanup.h"
 #include "util/unknown.h"
+
+bool procstat_read(int dirfd, char *text, size_t size, const char *format, ...)
+{
+	CLEANUP(cleanup_closep) int fd = -1;
+	char path[PATH_MAX];
+	va_list args;
+	ssize_t n;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, size - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return true;
+}
 
 uint64_t procstat_start_time(const char *text, char *state)
 {

@@ -2,9 +2,21 @@
 #ifndef UTIL_PROCSTAT_H
 #define UTIL_PROCSTAT_H
 
-/* Fields of /proc/PID/stat (see proc_pid_stat(5)), and of files that have a name in each line. */
+/*
+ * Small files of procfs and sysfs as text; fields of /proc/PID/stat (see proc_pid_stat(5)), and of
+ * files that have a name in each line.
+ */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/*
+ * Reads as much of that file, whose path may be below `dirfd`, as fits into `text`, with a NUL.
+ * False: none of it could be read.
+ */
+__attribute__((format(printf, 4, 5)))
+bool procstat_read(int dirfd, char *text, size_t size, const char *format, ...);
 
 /*
  * The time when the process began, in the kernel's ticks since boot, and its *state ('R', 'S', 'Z',

@@ -20,9 +20,9 @@
 #include "cli/doctor/variables.h"
 #include "nci/control.h"
 #include "nci/segment.h"
-#include "reader/base/proc.h"
 #include "reader/read/life.h"
 #include "util/cleanup.h"
+#include "util/procstat.h"
 
 #define NAMED 6	/* processes that one row names besides the first */
 
@@ -52,10 +52,9 @@ static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *
 
 static json_t *proc_read_command(const char *proc, const char *pid)
 {
-	char path[DOCTOR_PATH], name[64] = "";
+	char name[64] = "";
 
-	snprintf(path, sizeof(path), "%s/%s/comm", proc, pid);
-	proc_read(AT_FDCWD, path, name, sizeof(name));
+	procstat_read(AT_FDCWD, name, sizeof(name), "%s/%s/comm", proc, pid);
 	name[strcspn(name, "\n")] = '\0';
 	return json_string(name) ?: json_string("?");
 }
@@ -381,12 +380,9 @@ static bool rows_failed(const json_t *rows)
 /* Root without CAP_SYS_PTRACE, as in a container, sees of no stranger what it has loaded. */
 static bool doctor_may_look_at_all(void)
 {
-	FILE *in = proc_open("/proc", "1", "maps");
+	CLEANUP(cleanup_fclosep) FILE *in = proc_open("/proc", "1", "maps");
 
-	if (!in)
-		return false;
-	fclose(in);
-	return true;
+	return in;
 }
 
 static void doctor_say_none(struct doctor *doctor)

@@ -17,6 +17,7 @@
 #include "nci/control.h"
 #include "nci/segment.h"
 #include "reader/base/proc.h"
+#include "util/procstat.h"
 #include "util/text.h"
 
 #define CONTROL_HINT (PATH_MAX + 64)
@@ -143,7 +144,7 @@ void doctor_clock(struct doctor *doctor)
 					    "hyperv_clocksource_tsc_page" };
 	char source[64];
 
-	if (!proc_read(AT_FDCWD, path, source, sizeof(source))) {
+	if (!procstat_read(AT_FDCWD, source, sizeof(source), "%s", path)) {
 		doctor_say(doctor, "clock", DOCTOR_WARNING, NULL, "%s cannot be read", path);
 		return;
 	}

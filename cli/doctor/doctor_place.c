@@ -7,7 +7,6 @@
 #include "cli/base/member.h"
 #include "cli/doctor/doctor.h"
 #include "judge/resources.h"
-#include "reader/base/proc.h"
 #include "util/numa.h"
 #include "util/procstat.h"
 
@@ -15,12 +14,11 @@
 static int rank_place(const json_t *rank, long long pid, const char *proc, const char *sys,
 		      struct placement *place)
 {
-	char path[DOCTOR_PATH], status[8192], cpus[4096];
+	char status[8192], cpus[4096];
 	uint64_t nodes, gpu = numa_of_pci(sys, member_text(rank, "pci_bus_id", ""));
 	const char *list;
 
-	snprintf(path, sizeof(path), "%s/%lld/status", proc, pid);
-	if (!gpu || !proc_read(AT_FDCWD, path, status, sizeof(status)))
+	if (!gpu || !procstat_read(AT_FDCWD, status, sizeof(status), "%s/%lld/status", proc, pid))
 		return -1;
 	list = procstat_find(status, "Cpus_allowed_list:");
 	snprintf(cpus, sizeof(cpus), "%.*s", (int)strcspn(list ?: "", "\n"), list ?: "");

@@ -11,11 +11,10 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "reader/base/proc.h"
+#include "util/procstat.h"
 #include "util/utf8.h"
 
 #define ID_DIGITS  64
@@ -140,9 +139,8 @@ void cgroup_parse(const char *text, char container[65], char pod_uid[37])
 
 void cgroup_identify(struct process *p, const char *proc, pid_t pid)
 {
-	char path[PATH_MAX], text[4096];
+	char text[4096];
 
-	snprintf(path, sizeof(path), "%s/%d/cgroup", proc, (int)pid);
-	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
+	if (procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/cgroup", proc, (int)pid))
 		cgroup_parse(text, p->container, p->pod_uid);
 }

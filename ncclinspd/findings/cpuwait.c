@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "ncclinspd/base/dirs.h"
-#include "reader/base/proc.h"
 #include "reader/read/life.h"
 #include "util/cleanup.h"
 #include "util/list.h"
+#include "util/procstat.h"
 #include "util/unknown.h"
 
 #define SLICE_NS	UINT64_C(20000000000)	/* this slice and the one before count */
@@ -189,22 +189,20 @@ void cpuwait_add(struct cpuwait *c, const struct probe_event *e, uint64_t now_ns
 }
 
 /* A thread that was never scheduled does not exist: the kernel does not count (zeros). */
-static bool read_schedstat(int dirfd, const char *path, uint64_t *ran, uint64_t *wait)
+static bool parse_schedstat(const char *text, uint64_t *ran, uint64_t *wait)
 {
-	char text[128];
 	uint64_t times;
 
-	return proc_read(dirfd, path, text, sizeof(text)) &&
-	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, ran, wait, &times) == 3 && times;
+	return sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, ran, wait, &times) == 3 && times;
 }
 
 static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_ns)
 {
 	uint64_t ran, wait;
-	char path[64];
+	char text[128];
 
-	snprintf(path, sizeof(path), "%d/schedstat", (int)t->here);
-	if (!read_schedstat(c->task, path, &ran, &wait)) {
+	if (!procstat_read(c->task, text, sizeof(text), "%d/schedstat", (int)t->here) ||
+	    !parse_schedstat(text, &ran, &wait)) {
 		t->gone = true;
 		return;
 	}
@@ -219,10 +217,10 @@ static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_
 uint64_t cpuwait_own_ns(const char *proc)
 {
 	uint64_t ran, wait;
-	char path[256];
+	char text[128];
 
-	snprintf(path, sizeof(path), "%s/self/schedstat", proc);
-	return read_schedstat(AT_FDCWD, path, &ran, &wait) ? wait : UNKNOWN_U64;
+	return procstat_read(AT_FDCWD, text, sizeof(text), "%s/self/schedstat", proc) &&
+	       parse_schedstat(text, &ran, &wait) ? wait : UNKNOWN_U64;
 }
 
 void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,

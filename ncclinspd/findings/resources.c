@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reader/base/proc.h"
 #include "reader/read/life.h"
 #include "util/list.h"
 #include "util/numa.h"
@@ -101,10 +100,7 @@ static bool group_path(const struct resources_watch *w, enum hierarchy h, uint32
 
 static bool group_read(const char *group, const char *name, char *text, size_t size)
 {
-	char path[GROUP_PATH + 64];
-
-	snprintf(path, sizeof(path), "%s/%s", group, name);
-	return proc_read(AT_FDCWD, path, text, size);
+	return procstat_read(AT_FDCWD, text, size, "%s/%s", group, name);
 }
 
 /* A number that is the whole file; UNKNOWN_U64, also of "max" and "-1". */
@@ -172,13 +168,13 @@ static bool groups_are_left(const struct resources_watch *w, const char *before)
 /* Sets w->dir, which stays as it was where it is not to be read any more. */
 static enum groups groups_find(struct resources_watch *w)
 {
-	char path[PATH_MAX], text[8192] = "", before[HIERARCHIES][GROUP_PATH], *rest;
+	char text[8192] = "", before[HIERARCHIES][GROUP_PATH], *rest;
 	bool known, same;
 
 	memcpy(before, w->dir, sizeof(before));
 	memset(w->dir, 0, sizeof(w->dir));
-	snprintf(path, sizeof(path), "%s/%d/cgroup", w->roots->proc, (int)w->pid);
-	known = proc_read(AT_FDCWD, path, text, sizeof(text));
+	known = procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/cgroup", w->roots->proc,
+			      (int)w->pid);
 	if (known)
 		for (char *line = strtok_r(text, "\n", &rest); line;
 		     line = strtok_r(NULL, "\n", &rest))
@@ -359,10 +355,8 @@ static bool thread_place(const struct resources_roots *roots, const char *status
 static bool thread_status(const struct resources_roots *roots, pid_t pid, pid_t tid, char *text,
 			  size_t size)
 {
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%d/task/%d/status", roots->proc, (int)pid, (int)tid);
-	return proc_read(AT_FDCWD, path, text, size);
+	return procstat_read(AT_FDCWD, text, size, "%s/%d/task/%d/status", roots->proc, (int)pid,
+			     (int)tid);
 }
 
 bool resources_place(const struct resources_roots *roots, pid_t pid, pid_t tid,
@@ -396,14 +390,12 @@ static void thread_add(struct resources_watch *w, pid_t tid)
 
 static void threads_read(struct resources_watch *w, struct resources_sample *now)
 {
-	char path[PATH_MAX], text[8192];
+	char text[8192];
 
-	for (uint32_t i = 0; i < THREADS && w->tid[i]; i++) {
-		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", w->roots->proc, (int)w->pid,
-			 (int)w->tid[i]);
-		if (proc_read(AT_FDCWD, path, text, sizeof(text)))
+	for (uint32_t i = 0; i < THREADS && w->tid[i]; i++)
+		if (procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/task/%d/stat",
+				  w->roots->proc, (int)w->pid, (int)w->tid[i]))
 			now->count[FAULTS + i] = procstat_major_faults(text);
-	}
 	if (thread_status(w->roots, w->pid, w->pid, text, sizeof(text)))
 		w->swapped_bytes = times(procstat_number(text, "VmSwap:"), 1024);
 }
@@ -614,13 +606,12 @@ static void cgroup_tell(const struct resources_roots *roots, struct sensors_sour
 
 static void pressure_tell(const struct resources_roots *roots, struct sensors_source *out)
 {
-	char path[PATH_MAX], text[256];
+	char text[256];
 
-	snprintf(path, sizeof(path), "%s/pressure/memory", roots->proc);
 	errno = 0;
-	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
-		snprintf(out->why, sizeof(out->why), "%.128s: %s (psi=1 for the kernel?)", path,
-			 strerror(errno));
+	if (!procstat_read(AT_FDCWD, text, sizeof(text), "%s/pressure/memory", roots->proc))
+		snprintf(out->why, sizeof(out->why), "%.111s/pressure/memory: %s (psi=1 for the "
+			 "kernel?)", roots->proc, strerror(errno));
 }
 
 static void numa_tell(const struct resources_roots *roots, struct sensors_source *out)

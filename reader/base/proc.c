@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A short file of procfs is read whole, with one read, into the caller's buffer.  Of a GPU nothing
- * but the name of its directory is looked at: to read there may wake it.
- */
+/* Of a GPU nothing but the name of its directory is looked at: to read there may wake it. */
 #include "reader/base/proc.h"
 
 #include <dirent.h>
-#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/unknown.h"
-
-bool proc_read(int dirfd, const char *path, char *text, size_t size)
-{
-	CLEANUP(cleanup_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return true;
-}
 
 /* Its domain, bus, device and function as one number, however many digits each has. */
 static uint64_t bus_place(const char *text)

@@ -2,19 +2,11 @@
 #ifndef READER_BASE_PROC_H
 #define READER_BASE_PROC_H
 
-/* Small files of procfs as text, and the GPUs that NVIDIA's driver shows there. */
+/* The GPUs that NVIDIA's driver shows in procfs. */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define PROC_GPUS	"/proc/driver/nvidia/gpus"
-
-/*
- * Reads as much of <dirfd>/<path> as fits into `text`, with a NUL.  False: none of it could
- * be read.
- */
-bool proc_read(int dirfd, const char *path, char *text, size_t size);
 
 /*
  * The number that nvidia-smi gives the GPU at that place of the PCI bus: it counts them in the

@@ -24,17 +24,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "reader/base/proc.h"
 #include "util/cleanup.h"
 #include "util/procstat.h"
 
 uint64_t life_start_time(const char *proc, pid_t pid)
 {
-	char path[PATH_MAX], text[1024], state;
+	char text[1024], state;
 	uint64_t start;
 
-	snprintf(path, sizeof(path), "%s/%d/stat", proc, (int)pid);
-	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
+	if (!procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/stat", proc, (int)pid))
 		return 0;
 	start = procstat_start_time(text, &state);
 	return start && strchr("ZXx", state) ? 0 : start;
@@ -64,10 +62,9 @@ bool life_is_held(const struct segment *seg)
 /* The rest of <proc>/<pid>/status behind "\nKey:"; NULL: not known. */
 static char *status_of(int dirfd, const char *proc, pid_t pid, const char *key, char text[4096])
 {
-	char path[PATH_MAX], *at;
+	bool read = procstat_read(dirfd, text, 4096, "%s/%d/status", proc, (int)pid);
+	char *at = read ? strstr(text, key) : NULL;
 
-	snprintf(path, sizeof(path), "%s/%d/status", proc, (int)pid);
-	at = proc_read(dirfd, path, text, 4096) ? strstr(text, key) : NULL;
 	return at ? at + strlen(key) : NULL;
 }
 
@@ -105,12 +102,12 @@ bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
 
 bool life_is_stopped(const char *proc, pid_t pid, pid_t *tracer, char name[16])
 {
-	char text[4096], path[PATH_MAX], state = '\0', *at;
+	char text[4096], state = '\0', *at;
 
 	*tracer = 0;
 	*name = '\0';
-	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, (int)pid, (int)pid);
-	if (!proc_read(AT_FDCWD, path, text, sizeof(text)) ||
+	if (!procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/task/%d/stat", proc, (int)pid,
+			   (int)pid) ||
 	    !procstat_start_time(text, &state) || !strchr("Tt", state))
 		return false;
 	at = status_of(AT_FDCWD, proc, pid, "\nTracerPid:\t", text);
@@ -118,8 +115,7 @@ bool life_is_stopped(const char *proc, pid_t pid, pid_t *tracer, char name[16])
 		*tracer = (pid_t)strtol(at, NULL, 10);
 	if (*tracer <= 0)
 		return true;
-	snprintf(path, sizeof(path), "%s/%d/comm", proc, (int)*tracer);
-	if (proc_read(AT_FDCWD, path, text, sizeof(text)))
+	if (procstat_read(AT_FDCWD, text, sizeof(text), "%s/%d/comm", proc, (int)*tracer))
 		snprintf(name, 16, "%.*s", (int)strcspn(text, "\n"), text);
 	return true;
 }
