@@ -71,6 +71,21 @@ START_TEST(steps_leave_one_record_of_what_they_add_up_to)
 }
 END_TEST
 
+/* Only the record of an operation has the books. */
+START_TEST(step_of_no_operation_leaves_its_parent_as_it_is)
+{
+	void *coll = PD_START(&pd, NCCL_COLL);
+	struct nci_slot before = *(const struct nci_slot *)pd_slot(&pd, coll);
+
+	for (int i = 0; i < 3; i++)
+		run_step(coll, i, 0, 100);
+	ck_assert_mem_eq(pd_slot(&pd, coll), &before, sizeof(before));
+	pd_stop(&pd, coll);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+}
+END_TEST
+
 START_TEST(sums_are_read_while_they_grow)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP);
@@ -334,6 +349,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(steps_leave_one_record_of_what_they_add_up_to, 0, 2),
+		FX_TEST(step_of_no_operation_leaves_its_parent_as_it_is),
 		FX_TEST(sums_are_read_while_they_grow),
 		FX_TEST(step_that_did_not_tell_all_is_counted_and_not_timed),
 		FX_TEST(repeated_polls_of_a_full_peer_are_counted),
