@@ -21,7 +21,20 @@
 /* A compiler that a test runs finds its linker by PATH, which may be unset. */
 #define USUAL_PATH	"/usr/local/bin:/usr/bin:/bin"
 
-int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n)
+/* In the order of their lines: constructors run in whatever order the compiler has put them. */
+static struct fx_test *tests;
+
+void fx_enter(struct fx_test *test)
+{
+	struct fx_test **at = &tests;
+
+	while (*at && (*at)->test.line < test->test.line)
+		at = &(*at)->next;
+	test->next = *at;
+	*at = test;
+}
+
+int fx_run(void (*setup)(void), void (*teardown)(void))
 {
 	const char *name = program_invocation_short_name;
 	Suite *suite = suite_create(name);
@@ -32,8 +45,8 @@ int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *te
 	setenv("PATH", USUAL_PATH, 0);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, TIMEOUT_S);
-	for (int i = 0; i < n; i++)
-		tcase_add_loop_test(tc, tests[i].test, tests[i].first, tests[i].end);
+	for (const struct fx_test *t = tests; t; t = t->next)
+		tcase_add_loop_test(tc, &t->test, t->first, t->end);
 	suite_add_tcase(suite, tc);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

@@ -21,21 +21,35 @@
 
 #define FX_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* A row of a program's table of tests; in a loop _i goes from `first` to `end - 1`. */
 struct fx_test {
-	const TTest *test;
+	TTest test;
 	int first, end;
+	struct fx_test *next;
 };
 
-#define FX_TEST(test)			{ test, 0, 1 }
-#define FX_LOOP(test, first, end)	{ test, first, end }
+/*
+ * A test is TEST(what_holds) { ... }, which fx_run() finds by itself.  That of TEST_LOOP() runs
+ * with _i from `first` to `end - 1`.
+ */
+#define TEST(name)	TEST_LOOP(name, 0, 1)
+#define TEST_LOOP(name, first, end)						\
+static void name(int _i);							\
+static __attribute__((constructor)) void name##_enter(void)			\
+{										\
+	static struct fx_test entered =						\
+		{ { #name, name, __FILE__, __LINE__ }, (first), (end), NULL };	\
+	fx_enter(&entered);							\
+}										\
+static void name(int _i __attribute__((unused)))
+
+void fx_enter(struct fx_test *test);
 
 /*
- * Run the tests and report in TAP, which `prove` adds up.  Returns main()'s exit
- * status.  Each test runs in a process of its own (CK_FORK=no: in this one),
+ * Run the tests in their order and report in TAP, which `prove` adds up.  Returns main()'s
+ * exit status.  Each test runs in a process of its own (CK_FORK=no: in this one),
  * between set-up and teardown, which may be NULL.
  */
-int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n);
+int fx_run(void (*setup)(void), void (*teardown)(void));
 
 /*
  * Room for this many open files; a shell may have allowed fewer.  false, and said so: the

@@ -12,7 +12,7 @@
 #include "tests/fixture.h"
 
 /* The head of an event stands under its first field. */
-START_TEST(every_field_lies_where_the_page_says_and_no_byte_is_left_out)
+TEST(every_field_lies_where_the_page_says_and_no_byte_is_left_out)
 {
 	size_t told = 0;
 
@@ -31,9 +31,8 @@ START_TEST(every_field_lies_where_the_page_says_and_no_byte_is_left_out)
 #include "tests/abi_fields.h"
 	ck_assert_uint_eq(told, NCCL_EVENTS_V6 | NCI_EVENT_BIT(NCI_EV_PROXY_SUMS));
 }
-END_TEST
 
-START_TEST(event_numbers_are_nccls_bits_plus_one)
+TEST(event_numbers_are_nccls_bits_plus_one)
 {
 	ck_assert_uint_eq(NCI_EVENT_BIT(NCI_EV_GROUP), NCCL_GROUP);
 	ck_assert_uint_eq(NCI_EVENT_BIT(NCI_EV_COLL), NCCL_COLL);
@@ -51,9 +50,8 @@ START_TEST(event_numbers_are_nccls_bits_plus_one)
 	ck_assert_uint_eq(NCI_EVENT_BIT(NCI_EV_CE_SYNC), NCCL_CE_SYNC);
 	ck_assert_uint_eq(NCI_EVENT_BIT(NCI_EV_CE_BATCH), NCCL_CE_BATCH);
 }
-END_TEST
 
-START_TEST(token_keeps_its_three_parts_apart)
+TEST(token_keeps_its_three_parts_apart)
 {
 	const uint64_t generation = (UINT64_C(1) << 42) - 1;
 	uint64_t token = nci_token(NCI_MAX_LANES - 1, 4095, generation);
@@ -66,9 +64,8 @@ START_TEST(token_keeps_its_three_parts_apart)
 	ck_assert_uint_eq(nci_token_lane(nci_token(3, 0, 0)), 3);
 	ck_assert_uint_eq(nci_token_slot(nci_token(3, 0, 0)), 0);
 }
-END_TEST
 
-START_TEST(context_carries_nonce_and_communicator_and_is_never_0)
+TEST(context_carries_nonce_and_communicator_and_is_never_0)
 {
 	uint64_t context = nci_context(0xdeadbeef, 0);
 
@@ -77,7 +74,6 @@ START_TEST(context_carries_nonce_and_communicator_and_is_never_0)
 	ck_assert_uint_eq(nci_context_comm(context), 0);
 	ck_assert_uint_eq(nci_context_comm(nci_context(1, NCI_COMM_NONE)), NCI_COMM_NONE);
 }
-END_TEST
 
 static struct nci_control control;
 
@@ -94,7 +90,7 @@ static void write_control(void)
 }
 
 /* The checksum as nci-abi(7) tells it, for the reader's own program. */
-START_TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells)
+TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
 
@@ -107,9 +103,8 @@ START_TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells)
 	ck_assert_uint_eq(control.checksum, sum);
 	ck_assert(nci_control_is_whole(&control));
 }
-END_TEST
 
-START_TEST(control_file_with_any_bit_changed_is_not_whole)
+TEST(control_file_with_any_bit_changed_is_not_whole)
 {
 	uint8_t *byte = (uint8_t *)&control;
 
@@ -124,9 +119,8 @@ START_TEST(control_file_with_any_bit_changed_is_not_whole)
 	byte[111] ^= 0x80;
 	ck_assert(!nci_control_is_whole(&control));
 }
-END_TEST
 
-START_TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole)
+TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole)
 {
 	write_control();
 	control.entries = NCI_CONTROL_ENTRIES + 1;
@@ -137,19 +131,8 @@ START_TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole)
 	control.checksum = nci_control_checksum(&control);
 	ck_assert(!nci_control_is_whole(&control));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(every_field_lies_where_the_page_says_and_no_byte_is_left_out),
-		FX_TEST(event_numbers_are_nccls_bits_plus_one),
-		FX_TEST(token_keeps_its_three_parts_apart),
-		FX_TEST(context_carries_nonce_and_communicator_and_is_never_0),
-		FX_TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells),
-		FX_TEST(control_file_with_any_bit_changed_is_not_whole),
-		FX_TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -48,14 +48,13 @@ static const struct {
 	{ 3000001, 3000000 }, { 3131073, 3131072 },	/* by pod */
 };
 
-START_TEST(an_id_of_a_range_is_its_owner_s)
+TEST_LOOP(an_id_of_a_range_is_its_owner_s, 0, FX_COUNT(cases))
 {
 	ck_assert_uint_eq(accounts_of(a, cases[_i].uid), cases[_i].account);
 	ck_assert_uint_eq(accounts_of(NULL, cases[_i].uid), cases[_i].uid);
 }
-END_TEST
 
-START_TEST(a_file_that_changes_comes_or_goes_is_read_again)
+TEST(a_file_that_changes_comes_or_goes_is_read_again)
 {
 	put_text(subuid, "bo:100000:65536\n");
 	ck_assert_uint_eq(accounts_of(a, 100000), 1000);
@@ -68,7 +67,6 @@ START_TEST(a_file_that_changes_comes_or_goes_is_read_again)
 	accounts_look(a);
 	ck_assert_uint_eq(accounts_of(a, 100000), 1000);
 }
-END_TEST
 
 static const char *const senseless[] = {
 	"", "\n", ":", "::", "ada", "ada:100000", "ada:x:65536", "ada:100000:x", "ada:100000:0",
@@ -76,7 +74,7 @@ static const char *const senseless[] = {
 	"a-name-that-is-longer-than-any-user-of-a-node-has:100000:65536",
 };
 
-START_TEST(a_line_that_makes_no_sense_is_none)
+TEST_LOOP(a_line_that_makes_no_sense_is_none, 0, FX_COUNT(senseless))
 {
 	char text[256];
 
@@ -86,18 +84,16 @@ START_TEST(a_line_that_makes_no_sense_is_none)
 	ck_assert_uint_eq(accounts_of(a, 100000), 100000);
 	ck_assert_uint_eq(accounts_of(a, 200009), 1001);	/* and those behind it count */
 }
-END_TEST
 
-START_TEST(a_range_to_the_end_of_all_ids_wraps_nowhere)
+TEST(a_range_to_the_end_of_all_ids_wraps_nowhere)
 {
 	put_text(subuid, "ada:4294900000:4294967295\n");
 	accounts_look(a);
 	ck_assert_uint_eq(accounts_of(a, 4294967294), 1000);
 	ck_assert_uint_eq(accounts_of(a, 5), 5);
 }
-END_TEST
 
-START_TEST(a_long_file_is_searched_in_order)
+TEST(a_long_file_is_searched_in_order)
 {
 	FILE *f = fopen(subuid, "w");
 
@@ -109,17 +105,8 @@ START_TEST(a_long_file_is_searched_in_order)
 	ck_assert_uint_eq(accounts_of(a, 10 * 1000 + 100000), 5000 + ACCOUNTS_RANGES - 1);
 	ck_assert_uint_eq(accounts_of(a, 9 * 1000 + 100000), 9 * 1000 + 100000);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(an_id_of_a_range_is_its_owner_s, 0, FX_COUNT(cases)),
-		FX_TEST(a_file_that_changes_comes_or_goes_is_read_again),
-		FX_LOOP(a_line_that_makes_no_sense_is_none, 0, FX_COUNT(senseless)),
-		FX_TEST(a_range_to_the_end_of_all_ids_wraps_nowhere),
-		FX_TEST(a_long_file_is_searched_in_order),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

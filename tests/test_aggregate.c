@@ -48,7 +48,7 @@ static uint64_t window_start(uint64_t slices, uint64_t slice_ns)
 	return (fx.now / slice_ns - (slices - 1)) * slice_ns;
 }
 
-START_TEST(every_window_holds_what_happened_in_it)
+TEST_LOOP(every_window_holds_what_happened_in_it, 0, 4)
 {
 	static const struct {
 		uint64_t slices, ns;
@@ -83,9 +83,8 @@ START_TEST(every_window_holds_what_happened_in_it)
 	}
 	ck_assert_uint_eq(aggregate_stats(fx.agg)->unbinned, 0);
 }
-END_TEST
 
-START_TEST(quiet_time_empties_the_windows_and_keeps_the_totals)
+TEST(quiet_time_empties_the_windows_and_keeps_the_totals)
 {
 	struct op op = fx_make_op(0, 0, 4096, 5000);
 	struct fx_answer a;
@@ -99,11 +98,10 @@ START_TEST(quiet_time_empties_the_windows_and_keeps_the_totals)
 	fx_ask(&a, AGGREGATE_ALL, 0);
 	ck_assert_uint_eq(a.row[0].ops, 1);
 }
-END_TEST
 
 /* ---- meaning of the rows ------------------------------------------------- */
 
-START_TEST(ranks_merge_by_histogram_and_share_is_per_member)
+TEST(ranks_merge_by_histogram_and_share_is_per_member)
 {
 	struct fx_answer a;
 
@@ -128,9 +126,8 @@ START_TEST(ranks_merge_by_histogram_and_share_is_per_member)
 	ck_assert_double_eq_tol(a.row[0].busbw_min_gbs, 1.5 * 4096 / 1000000, 1e-5);
 	ck_assert_double_eq_tol(a.row[0].busbw_p50_gbs, 1.5 * 4096 / 10000, 0.015);
 }
-END_TEST
 
-START_TEST(ranks_of_one_process_are_members_each_and_communicators_are_not)
+TEST(ranks_of_one_process_are_members_each_and_communicators_are_not)
 {
 	struct fx_answer a;
 
@@ -147,10 +144,9 @@ START_TEST(ranks_of_one_process_are_members_each_and_communicators_are_not)
 	ck_assert_int_eq(a.n, 1);
 	ck_assert_double_eq_tol(a.row[0].share, 0.2, 1e-6);
 }
-END_TEST
 
 /* What was timed by a worse clock counts there too, but its times do not. */
-START_TEST(operations_count_in_the_row_of_the_best_source)
+TEST(operations_count_in_the_row_of_the_best_source)
 {
 	struct op timed = fx_make_op(0, 0, 4096, 5000);
 	struct op untimed = fx_make_op(0, 0, 4096, UNKNOWN_U64);
@@ -178,9 +174,8 @@ START_TEST(operations_count_in_the_row_of_the_best_source)
 	ck_assert_int_eq(a.row[0].source, TIMING_PROXY_CPU);
 	ck_assert_uint_eq(a.row[0].exec.max_ns, 7000);
 }
-END_TEST
 
-START_TEST(nothing_timed_gives_unknown_and_no_zero)
+TEST(nothing_timed_gives_unknown_and_no_zero)
 {
 	struct op op = fx_make_op(0, 0, UNKNOWN_U64, UNKNOWN_U64);
 	struct fx_answer a;
@@ -197,9 +192,8 @@ START_TEST(nothing_timed_gives_unknown_and_no_zero)
 	ck_assert_double_lt(a.row[0].busbw_p50_gbs, 0);
 	ck_assert_double_lt(a.row[0].share, 0);
 }
-END_TEST
 
-START_TEST(size_classes_are_powers_of_two)
+TEST(size_classes_are_powers_of_two)
 {
 	static const uint64_t sizes[][2] = { { 0, 0 }, { 1, 1 }, { 4095, 2048 }, { 4096, 4096 } };
 	struct fx_answer a;
@@ -214,9 +208,8 @@ START_TEST(size_classes_are_powers_of_two)
 	for (int i = 0; i < 4; i++)
 		ck_assert_uint_eq(a.row[i].size_class, sizes[3 - i][1]);
 }
-END_TEST
 
-START_TEST(user_sees_own_processes_only)
+TEST(user_sees_own_processes_only)
 {
 	struct aggregate_query query = { .windows = 1u << AGGREGATE_ALL, .uid = 101 };
 	struct fx_answer a;
@@ -232,7 +225,6 @@ START_TEST(user_sees_own_processes_only)
 	ck_assert_int_eq(a.row[0].rank % 2, 1);
 	ck_assert_int_eq(a.row[1].rank % 2, 1);
 }
-END_TEST
 
 /* ---- in pieces ----------------------------------------------------------- */
 
@@ -276,7 +268,7 @@ static bool collect(const struct aggregate_row *row, void *arg)
 
 static struct rows whole, pieces;
 
-START_TEST(a_query_in_pieces_shows_the_moment_when_it_was_asked)
+TEST_LOOP(a_query_in_pieces_shows_the_moment_when_it_was_asked, 0, 4)
 {
 	struct guest guest = { .most = AGGREGATE_HELD };
 	struct aggregate_query query = {
@@ -299,9 +291,8 @@ START_TEST(a_query_in_pieces_shows_the_moment_when_it_was_asked)
 	ck_assert_mem_eq(whole.row, pieces.row, (size_t)whole.n * sizeof(whole.row[0]));
 	ck_assert_uint_eq(aggregate_stats(fx.agg)->added, 4000 + AGGREGATE_HELD);
 }
-END_TEST
 
-START_TEST(more_than_can_wait_voids_the_query_and_loses_nothing)
+TEST(more_than_can_wait_voids_the_query_and_loses_nothing)
 {
 	struct guest guest = { .most = AGGREGATE_HELD + 1 };
 	struct aggregate_query query = {
@@ -319,11 +310,10 @@ START_TEST(more_than_can_wait_voids_the_query_and_loses_nothing)
 	fx_ask(&a, AGGREGATE_ALL, 0);
 	ck_assert_uint_eq(a.row[0].ops, 4000 + AGGREGATE_HELD + 1);
 }
-END_TEST
 
 /* ---- bounds -------------------------------------------------------------- */
 
-START_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
+TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
 {
 	const struct aggregate_limits limits = { .cells = 64, .slices = 100, .chunks = 100 };
 	struct fx_answer a;
@@ -344,10 +334,9 @@ START_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
 		fx_ask(&a, (enum aggregate_window)w, 0);
 	ck_assert_uint_eq(a.row[0].ops, 64);
 }
-END_TEST
 
 /* Times that lie far apart take a part of a histogram each. */
-START_TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentiles)
+TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentiles)
 {
 	const struct aggregate_limits limits = { .cells = 64, .slices = 200, .chunks = 200 };
 	struct aggregate_query query = { .uid = 1 };
@@ -381,9 +370,8 @@ START_TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentil
 	ck_assert_uint_eq(a.row[0].exec.p50_ns, UNKNOWN_U64);	/* and not that of a few */
 	ck_assert_double_eq(a.row[0].busbw_p50_gbs, -1);
 }
-END_TEST
 
-START_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor)
+TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor)
 {
 	const struct aggregate_limits limits = { .cells = 1 };
 	struct fx_answer a;
@@ -401,9 +389,8 @@ START_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor)
 	ck_assert_uint_eq(a.row[0].tag, 3);
 	ck_assert_uint_eq(a.row[0].ops, 1);
 }
-END_TEST
 
-START_TEST(a_thousand_busy_cells_fit_into_their_memory)
+TEST(a_thousand_busy_cells_fit_into_their_memory)
 {
 	for (int second = 0; second < 70 * 4; second++) {
 		fx.now += FX_SECOND / 4;
@@ -418,26 +405,8 @@ START_TEST(a_thousand_busy_cells_fit_into_their_memory)
 	ck_assert_uint_eq(aggregate_stats(fx.agg)->evicted, 0);
 	ck_assert_uint_le(aggregate_stats(fx.agg)->bytes, 43 << 20);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(every_window_holds_what_happened_in_it, 0, 4),
-		FX_TEST(quiet_time_empties_the_windows_and_keeps_the_totals),
-		FX_TEST(ranks_merge_by_histogram_and_share_is_per_member),
-		FX_TEST(ranks_of_one_process_are_members_each_and_communicators_are_not),
-		FX_TEST(operations_count_in_the_row_of_the_best_source),
-		FX_TEST(nothing_timed_gives_unknown_and_no_zero),
-		FX_TEST(size_classes_are_powers_of_two),
-		FX_TEST(user_sees_own_processes_only),
-		FX_LOOP(a_query_in_pieces_shows_the_moment_when_it_was_asked, 0, 4),
-		FX_TEST(more_than_can_wait_voids_the_query_and_loses_nothing),
-		FX_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted),
-		FX_TEST(user_who_invents_keys_leaves_others_their_cells_windows_and_percentiles),
-		FX_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor),
-		FX_TEST(a_thousand_busy_cells_fit_into_their_memory),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

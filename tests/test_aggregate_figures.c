@@ -287,7 +287,7 @@ static void check_row(const struct aggregate_row *row)
 					(double)e.ops / (double)e.timed, 1e-6);
 }
 
-START_TEST(every_figure_of_any_grouping_is_that_of_the_slow_way)
+TEST_LOOP(every_figure_of_any_grouping_is_that_of_the_slow_way, 0, 4)
 {
 	static const uint32_t groupings[] = {
 		0, AGGREGATE_BY_FUNC, AGGREGATE_BY_COMM, AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC,
@@ -313,11 +313,10 @@ START_TEST(every_figure_of_any_grouping_is_that_of_the_slow_way)
 				ck_assert_uint_eq(seen, (uint64_t)nops);
 		}
 }
-END_TEST
 
 /* ---- by hand --------------------------------------------------------------- */
 
-START_TEST(a_batch_counts_once_and_its_members_have_no_time_of_their_own)
+TEST(a_batch_counts_once_and_its_members_have_no_time_of_their_own)
 {
 	struct fx_answer a;
 
@@ -344,9 +343,8 @@ START_TEST(a_batch_counts_once_and_its_members_have_no_time_of_their_own)
 	ck_assert_double_eq_tol(a.row[0].sampled_fraction, 1, 1e-9);
 	ck_assert_double_eq_tol(a.row[0].share, 0.001, 1e-9);
 }
-END_TEST
 
-START_TEST(sends_that_amount_to_something_are_counted_once_over_all_functions)
+TEST(sends_that_amount_to_something_are_counted_once_over_all_functions)
 {
 	struct op send = fx_make_op(0, 0, 4096, 5000), all = fx_make_op(0, 0, 8192, 6000);
 	struct fx_answer a;
@@ -364,7 +362,6 @@ START_TEST(sends_that_amount_to_something_are_counted_once_over_all_functions)
 	ck_assert_uint_eq(a.row[0].ops, 2);
 	ck_assert_uint_eq(a.row[0].bytes, 8192);
 }
-END_TEST
 
 /* ---- what was lost --------------------------------------------------------- */
 
@@ -405,7 +402,7 @@ static void lose_something(int i, uint64_t total[PROCS + 1][2])
 	aggregate_add(fx.agg, &op, fx.now);
 }
 
-START_TEST(each_row_tells_what_its_processes_lost_in_its_window)
+TEST_LOOP(each_row_tells_what_its_processes_lost_in_its_window, 0, 4)
 {
 	uint64_t total[PROCS + 1][2] = { 0 };
 	struct fx_answer a;
@@ -426,9 +423,8 @@ START_TEST(each_row_tells_what_its_processes_lost_in_its_window)
 						1e-9);
 	}
 }
-END_TEST
 
-START_TEST(a_process_without_records_has_no_lost_share)
+TEST(a_process_without_records_has_no_lost_share)
 {
 	struct op op = fx_make_op(0, 0, 4096, 5000);
 	struct fx_answer a;
@@ -437,9 +433,8 @@ START_TEST(a_process_without_records_has_no_lost_share)
 	fx_ask(&a, AGGREGATE_ALL, 0);
 	ck_assert_double_lt(a.row[0].lost_fraction, 0);
 }
-END_TEST
 
-START_TEST(a_process_leaves_no_losses_to_the_one_that_takes_its_place)
+TEST(a_process_leaves_no_losses_to_the_one_that_takes_its_place)
 {
 	struct op op = fx_make_op(0, 0, 4096, 5000);
 	struct fx_answer a;
@@ -454,18 +449,8 @@ START_TEST(a_process_leaves_no_losses_to_the_one_that_takes_its_place)
 		ck_assert_double_eq_tol(a.row[0].lost_fraction, 0, 1e-12);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(every_figure_of_any_grouping_is_that_of_the_slow_way, 0, 4),
-		FX_TEST(a_batch_counts_once_and_its_members_have_no_time_of_their_own),
-		FX_TEST(sends_that_amount_to_something_are_counted_once_over_all_functions),
-		FX_LOOP(each_row_tells_what_its_processes_lost_in_its_window, 0, 4),
-		FX_TEST(a_process_without_records_has_no_lost_share),
-		FX_TEST(a_process_leaves_no_losses_to_the_one_that_takes_its_place),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

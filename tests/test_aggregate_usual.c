@@ -10,7 +10,7 @@ static void add_times(uint32_t rank, uint64_t exec_ns, int n)
 		aggregate_add(fx.agg, &op, fx.now);
 }
 
-START_TEST(what_is_usual_is_told_of_its_own_kind_alone)
+TEST(what_is_usual_is_told_of_its_own_kind_alone)
 {
 	struct op op = fx_make_op(0, 0, 4096, 5000000);
 	struct aggregate_usual usual;
@@ -29,9 +29,8 @@ START_TEST(what_is_usual_is_told_of_its_own_kind_alone)
 	op = fx_make_op(0, 0, 4096, UNKNOWN_U64);
 	ck_assert(!aggregate_usual(fx.agg, &op, 0, &usual));
 }
-END_TEST
 
-START_TEST(one_in_a_thousand_is_beyond_what_is_usual)
+TEST(one_in_a_thousand_is_beyond_what_is_usual)
 {
 	struct op op = fx_make_op(0, 0, 4096, 1000000);
 	struct aggregate_usual usual;
@@ -44,9 +43,8 @@ START_TEST(one_in_a_thousand_is_beyond_what_is_usual)
 	aggregate_usual(fx.agg, &op, 0, &usual);
 	ck_assert(fx_is_close(usual.p999_ns, 8000000));
 }
-END_TEST
 
-START_TEST(the_first_of_a_communicator_does_not_make_slowness_usual)
+TEST(the_first_of_a_communicator_does_not_make_slowness_usual)
 {
 	struct op op = fx_make_op(0, 0, 4096, 1000000);
 	struct aggregate_usual usual;
@@ -59,9 +57,8 @@ START_TEST(the_first_of_a_communicator_does_not_make_slowness_usual)
 	aggregate_usual(fx.agg, &op, 0, &usual);
 	ck_assert(fx_is_close(usual.p999_ns, 900000000));
 }
-END_TEST
 
-START_TEST(a_batch_is_compared_with_batches)
+TEST(a_batch_is_compared_with_batches)
 {
 	struct op op = fx_make_op(0, 0, 4096, 1000000);
 	struct aggregate_usual usual;
@@ -77,16 +74,8 @@ START_TEST(a_batch_is_compared_with_batches)
 	ck_assert_uint_eq(usual.taken_ns, 4000000);
 	ck_assert_uint_eq(usual.ops, 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_is_usual_is_told_of_its_own_kind_alone),
-		FX_TEST(one_in_a_thousand_is_beyond_what_is_usual),
-		FX_TEST(the_first_of_a_communicator_does_not_make_slowness_usual),
-		FX_TEST(a_batch_is_compared_with_batches),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

@@ -66,7 +66,7 @@ static void write_all(const char *bytes, size_t n)
 	fclose(f);
 }
 
-START_TEST(what_was_learned_is_there_after_a_restart)
+TEST(what_was_learned_is_there_after_a_restart)
 {
 	for (uint64_t key = 1; key <= 100; key++)
 		put(key);
@@ -80,9 +80,8 @@ START_TEST(what_was_learned_is_there_after_a_restart)
 	}
 	ck_assert_ptr_null(baselines_find(b, 101, 0));
 }
-END_TEST
 
-START_TEST(what_was_not_used_for_longest_makes_room)
+TEST(what_was_not_used_for_longest_makes_room)
 {
 	for (uint64_t key = 0; key < BASELINES; key++)
 		put(key);
@@ -94,9 +93,8 @@ START_TEST(what_was_not_used_for_longest_makes_room)
 	ck_assert_ptr_nonnull(baselines_find(b, BASELINES, 0));
 	ck_assert_ptr_nonnull(baselines_find(b, 0, 0));
 }
-END_TEST
 
-START_TEST(one_user_s_baseline_is_no_other_s_under_any_key)
+TEST(one_user_s_baseline_is_no_other_s_under_any_key)
 {
 	put_of(1, 7);
 	ck_assert_ptr_null(baselines_find(b, 7, 2));
@@ -106,9 +104,8 @@ START_TEST(one_user_s_baseline_is_no_other_s_under_any_key)
 	ck_assert_uint_eq(baselines_find(b, 7, 1)->uid, 1);
 	ck_assert_uint_eq(baselines_find(b, 7, 2)->uid, 2);
 }
-END_TEST
 
-START_TEST(who_learns_much_leaves_others_what_they_have)
+TEST(who_learns_much_leaves_others_what_they_have)
 {
 	accounts = fx_accounts("1000:100000:65536\n");
 	restart();
@@ -125,10 +122,9 @@ START_TEST(who_learns_much_leaves_others_what_they_have)
 	accounts_free(accounts);
 	accounts = NULL;
 }
-END_TEST
 
 /* Each of its bytes wrong in turn, each length in turn. */
-START_TEST(a_broken_file_is_ignored_and_written_anew)
+TEST(a_broken_file_is_ignored_and_written_anew)
 {
 	struct baseline at[BASELINES];
 	char bytes[512], wrong[512];
@@ -153,9 +149,8 @@ START_TEST(a_broken_file_is_ignored_and_written_anew)
 	restart();
 	ck_assert_ptr_nonnull(baselines_find(b, 3, 0));
 }
-END_TEST
 
-START_TEST(values_that_cannot_be_used_are_left_out)
+TEST(values_that_cannot_be_used_are_left_out)
 {
 	const struct baseline bad[] = {
 		{ 1, NAN, 1, 0, 0 }, { 1, INFINITY, 1, 0, 0 }, { 1, 1, 0, 0, 0 },
@@ -166,9 +161,8 @@ START_TEST(values_that_cannot_be_used_are_left_out)
 		baselines_put(b, &bad[i]);
 	ck_assert_ptr_null(baselines_find(b, 1, 0));
 }
-END_TEST
 
-START_TEST(a_place_that_cannot_be_written_to_does_no_harm)
+TEST(a_place_that_cannot_be_written_to_does_no_harm)
 {
 	struct baselines *other;
 
@@ -180,19 +174,8 @@ START_TEST(a_place_that_cannot_be_written_to_does_no_harm)
 	ck_assert_int_eq(baselines_new(&other, NULL, NULL), 0);
 	baselines_free(other);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_was_learned_is_there_after_a_restart),
-		FX_TEST(what_was_not_used_for_longest_makes_room),
-		FX_TEST(one_user_s_baseline_is_no_other_s_under_any_key),
-		FX_TEST(who_learns_much_leaves_others_what_they_have),
-		FX_TEST(a_broken_file_is_ignored_and_written_anew),
-		FX_TEST(values_that_cannot_be_used_are_left_out),
-		FX_TEST(a_place_that_cannot_be_written_to_does_no_harm),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -14,7 +14,7 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(fx_random() % n);
 }
 
-START_TEST(members_share_an_interval_on_any_channel)
+TEST(members_share_an_interval_on_any_channel)
 {
 	struct batch_span spans[] = {
 		{ 100, 200, 0, 0 }, { 101, 199, 0, 1 },	/* 0 and 1 on channel 0 */
@@ -31,9 +31,8 @@ START_TEST(members_share_an_interval_on_any_channel)
 	ck_assert_uint_eq(batch[3], 3);
 	ck_assert_uint_eq(batch[4], 4);
 }
-END_TEST
 
-START_TEST(a_coarse_clock_stamps_members_alike)
+TEST(a_coarse_clock_stamps_members_alike)
 {
 	struct batch_span spans[] = { { 5, 5, 0, 0 }, { 5, 5, 0, 1 }, { 6, 6, 0, 2 } };
 	uint32_t batch[3];
@@ -42,7 +41,6 @@ START_TEST(a_coarse_clock_stamps_members_alike)
 	ck_assert_uint_eq(batch[1], 0);
 	ck_assert_uint_eq(batch[2], 2);
 }
-END_TEST
 
 /* ---- against what is slow and obvious -------------------------------------- */
 
@@ -74,7 +72,7 @@ static void unite_slowly(const struct batch_span *spans, uint32_t n, uint32_t *b
 	}
 }
 
-START_TEST(random_spans_unite_as_their_transitive_closure)
+TEST(random_spans_unite_as_their_transitive_closure)
 {
 	struct batch_span spans[SPANS];
 	uint32_t fast[MEMBERS], slow[MEMBERS];
@@ -93,7 +91,6 @@ START_TEST(random_spans_unite_as_their_transitive_closure)
 		ck_assert_mem_eq(fast, slow, sizeof(fast));
 	}
 }
-END_TEST
 
 /* ---- the batch as one ------------------------------------------------------ */
 
@@ -105,7 +102,7 @@ static struct op coll(uint64_t token, name_t func, uint64_t bytes, uint64_t star
 	};
 }
 
-START_TEST(batch_has_its_bytes_over_its_time)
+TEST(batch_has_its_bytes_over_its_time)
 {
 	struct op a = coll(7, "AllReduce", 1000, 100, 190);
 	struct op b = coll(8, "AllGather", 2000, 101, 200);
@@ -119,9 +116,8 @@ START_TEST(batch_has_its_bytes_over_its_time)
 	ck_assert_uint_eq(b.batch_bytes, 3000);
 	ck_assert_double_eq_tol(b.batch_busbw_gbs, (1000 * 1.5 + 2000 * 0.75) / 100, 1e-9);
 }
-END_TEST
 
-START_TEST(directions_of_a_wire_do_not_add_up)
+TEST(directions_of_a_wire_do_not_add_up)
 {
 	struct op a = coll(7, "Send", 1000, 100, 200), b = coll(8, "Recv", 800, 100, 200);
 	struct op *both[] = { &a, &b };
@@ -130,9 +126,8 @@ START_TEST(directions_of_a_wire_do_not_add_up)
 	batch_fill(both, 2);
 	ck_assert_double_eq_tol(a.batch_busbw_gbs, 10, 1e-9);
 }
-END_TEST
 
-START_TEST(batch_with_an_untimed_or_unsized_member_has_no_bandwidth)
+TEST_LOOP(batch_with_an_untimed_or_unsized_member_has_no_bandwidth, 0, 2)
 {
 	struct op a = coll(7, "AllReduce", 1000, 100, 200);
 	struct op b = coll(8, "AllReduce", _i ? UNKNOWN_U64 : 1000, 100, 200);
@@ -145,18 +140,8 @@ START_TEST(batch_with_an_untimed_or_unsized_member_has_no_bandwidth)
 	ck_assert_uint_eq(a.batch_bytes, _i ? UNKNOWN_U64 : 2000);
 	ck_assert_double_lt(a.batch_busbw_gbs, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(members_share_an_interval_on_any_channel),
-		FX_TEST(a_coarse_clock_stamps_members_alike),
-		FX_TEST(random_spans_unite_as_their_transitive_closure),
-		FX_TEST(batch_has_its_bytes_over_its_time),
-		FX_TEST(directions_of_a_wire_do_not_add_up),
-		FX_LOOP(batch_with_an_untimed_or_unsized_member_has_no_bandwidth, 0, 2),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -15,7 +15,7 @@ static double duty(struct burst_plan plan)
 	return plan.length_us / (plan.period_ms * 1000.0);
 }
 
-START_TEST(cost_is_the_budget_at_every_rate)
+TEST(cost_is_the_budget_at_every_rate)
 {
 	static const uint32_t costs[] = { 1000, 10000, 60000 }, budgets[] = { 1000, 5000, 20000 };
 
@@ -35,10 +35,9 @@ START_TEST(cost_is_the_budget_at_every_rate)
 					      cost, budget);
 		}
 }
-END_TEST
 
 /* The rate goes up and down and the old plan has its say: still the budget. */
-START_TEST(cost_is_the_budget_while_the_rate_changes)
+TEST(cost_is_the_budget_while_the_rate_changes)
 {
 	struct burst_plan plan = none;
 	double ops = 10, factor = 1.03;
@@ -56,9 +55,8 @@ START_TEST(cost_is_the_budget_while_the_rate_changes)
 			      cost);
 	}
 }
-END_TEST
 
-START_TEST(period_is_a_power_of_two_of_seconds_and_a_burst_is_not_short)
+TEST(period_is_a_power_of_two_of_seconds_and_a_burst_is_not_short)
 {
 	for (double ops = 600; ops <= 100000; ops *= 1.01) {
 		struct burst_plan plan = burst_choose(none, rate(ops), 10000, 5000);
@@ -69,10 +67,9 @@ START_TEST(period_is_a_power_of_two_of_seconds_and_a_burst_is_not_short)
 		ck_assert_uint_ge(plan.length_us, 100000);
 	}
 }
-END_TEST
 
 /* A clock that is 2 ms off, and a rate measured 1 % off, or a year of hysteresis apart. */
-START_TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common)
+TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common)
 {
 	double worst = 1;
 
@@ -87,10 +84,9 @@ START_TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common)
 	}
 	ck_assert_msg(worst >= 0.95, "%.3f", worst);
 }
-END_TEST
 
 /* Whatever they had measured before: half of the job may have been slow to begin. */
-START_TEST(ranks_that_had_different_plans_come_within_one_step)
+TEST(ranks_that_had_different_plans_come_within_one_step)
 {
 	for (double before = 0.9; before < 1.1; before += 0.001) {
 		struct burst_plan a = burst_choose(none, rate(20000), 10000, 5000);
@@ -108,10 +104,9 @@ START_TEST(ranks_that_had_different_plans_come_within_one_step)
 		}
 	}
 }
-END_TEST
 
 /* Round figures are what people test with. */
-START_TEST(round_rates_are_not_where_the_period_changes)
+TEST(round_rates_are_not_where_the_period_changes)
 {
 	static const double round[] = { 1000, 2000, 5000, 10000, 20000, 50000, 100000 };
 
@@ -122,9 +117,8 @@ START_TEST(round_rates_are_not_where_the_period_changes)
 		ck_assert_msg(less.period_ms == more.period_ms, "%.0f", round[i]);
 	}
 }
-END_TEST
 
-START_TEST(plan_that_still_fits_stays)
+TEST(plan_that_still_fits_stays)
 {
 	struct burst_plan plan = burst_choose(none, rate(20000), 10000, 5000);
 
@@ -136,19 +130,17 @@ START_TEST(plan_that_still_fits_stays)
 		ck_assert_uint_eq(next.period_ms, plan.period_ms);
 	}
 }
-END_TEST
 
 /* Whatever a segment says of itself: all processes of the node have one plan. */
-START_TEST(claims_beyond_all_time_do_not_end_bursts)
+TEST(claims_beyond_all_time_do_not_end_bursts)
 {
 	struct burst_plan plan = burst_choose(none, UINT64_MAX, UINT32_MAX, BURST_BUDGET_PPM);
 
 	ck_assert_uint_le(plan.period_ms, 64000);
 	ck_assert_uint_ge(plan.length_us, 100000);
 }
-END_TEST
 
-START_TEST(nothing_to_spend_is_never_and_nothing_to_pay_is_always)
+TEST(nothing_to_spend_is_never_and_nothing_to_pay_is_always)
 {
 	ck_assert_uint_eq(burst_choose(none, rate(1000), 10000, 0).length_us, 0);
 	ck_assert(burst_is_whole(burst_choose(none, 0, 10000, 5000)));
@@ -156,21 +148,8 @@ START_TEST(nothing_to_spend_is_never_and_nothing_to_pay_is_always)
 	ck_assert(burst_is_whole(burst_choose(none, rate(100000), 10000, 1000000)));
 	ck_assert(!burst_is_whole(burst_choose(none, UINT64_MAX, UINT32_MAX, 1)));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(cost_is_the_budget_at_every_rate),
-		FX_TEST(cost_is_the_budget_while_the_rate_changes),
-		FX_TEST(period_is_a_power_of_two_of_seconds_and_a_burst_is_not_short),
-		FX_TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common),
-		FX_TEST(ranks_that_had_different_plans_come_within_one_step),
-		FX_TEST(round_rates_are_not_where_the_period_changes),
-		FX_TEST(plan_that_still_fits_stays),
-		FX_TEST(claims_beyond_all_time_do_not_end_bursts),
-		FX_TEST(nothing_to_spend_is_never_and_nothing_to_pay_is_always),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -31,7 +31,7 @@ static bool is_pair_of(uint64_t key, const struct handle_pair *pair)
 	return pair->ours == key * 3 && pair->others == key * 5 && pair->flag == (key & 1);
 }
 
-START_TEST(what_was_added_is_found_until_it_is_removed)
+TEST(what_was_added_is_found_until_it_is_removed)
 {
 	struct handle_pair pair = pair_of(1000);
 
@@ -47,10 +47,9 @@ START_TEST(what_was_added_is_found_until_it_is_removed)
 	ck_assert(!handles_find(&handles, 0, &pair));	/* NCCL's for no parent */
 	ck_assert(!handles_find(&handles, 1, &pair));
 }
-END_TEST
 
 /* What has ended makes room for what has not, however old that is. */
-START_TEST(what_is_open_outlasts_what_has_ended)
+TEST(what_is_open_outlasts_what_has_ended)
 {
 	struct handle_pair pair = pair_of(2);
 
@@ -64,9 +63,8 @@ START_TEST(what_is_open_outlasts_what_has_ended)
 	ck_assert(handles_find(&handles, 2, &pair) && is_pair_of(2, &pair));
 	ck_assert_uint_eq(handles.forgotten, 0);
 }
-END_TEST
 
-START_TEST(where_nothing_makes_room_there_is_an_end)
+TEST(where_nothing_makes_room_there_is_an_end)
 {
 	struct handle_pair pair;
 	uint64_t n = 0;
@@ -82,10 +80,9 @@ START_TEST(where_nothing_makes_room_there_is_an_end)
 	pair = pair_of(2);
 	ck_assert(handles_add(&handles, 2, &pair));
 }
-END_TEST
 
 /* So many as there are ways are always found; beyond that the oldest of a set makes room. */
-START_TEST(the_newest_are_found)
+TEST(the_newest_are_found)
 {
 	struct handle_pair pair;
 	uint64_t found = 0;
@@ -101,7 +98,6 @@ START_TEST(the_newest_are_found)
 	ck_assert_uint_eq(found, ENTRIES);
 	ck_assert_uint_eq(handles.forgotten, 99 * ENTRIES);
 }
-END_TEST
 
 /* How often what was found under a key was not what somebody had added there. */
 static void *add_and_find(void *arg)
@@ -124,7 +120,7 @@ static void *add_and_find(void *arg)
 	return (void *)wrong;
 }
 
-START_TEST(threads_find_whole_pairs)
+TEST(threads_find_whole_pairs)
 {
 	pthread_t thread[THREADS];
 	void *wrong;
@@ -136,17 +132,8 @@ START_TEST(threads_find_whole_pairs)
 		ck_assert_ptr_null(wrong);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_was_added_is_found_until_it_is_removed),
-		FX_TEST(what_is_open_outlasts_what_has_ended),
-		FX_TEST(where_nothing_makes_room_there_is_an_end),
-		FX_TEST(the_newest_are_found),
-		FX_TEST(threads_find_whole_pairs),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

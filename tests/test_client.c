@@ -86,7 +86,7 @@ static bool says(const char *text)
 	return strstr(client_error(client), text);
 }
 
-START_TEST(an_answer_is_handed_on_as_object_and_as_text)
+TEST(an_answer_is_handed_on_as_object_and_as_text)
 {
 	serve_bytes("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"a\":1}\n");
 	ck_assert_int_eq(client_get(client, "/v1/status", &root), 0);
@@ -95,9 +95,8 @@ START_TEST(an_answer_is_handed_on_as_object_and_as_text)
 	ck_assert_str_eq(client_error(client), "");
 	ck_assert_str_eq(client_socket(client), path);
 }
-END_TEST
 
-START_TEST(without_a_daemon_the_reason_and_the_remedy_are_told)
+TEST(without_a_daemon_the_reason_and_the_remedy_are_told)
 {
 	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ENOENT);
 	ck_assert(says(path));
@@ -108,9 +107,8 @@ START_TEST(without_a_daemon_the_reason_and_the_remedy_are_told)
 	ck_assert(says("nobody listens"));
 	ck_assert_ptr_null(root);
 }
-END_TEST
 
-START_TEST(a_path_that_no_socket_can_have_is_refused)
+TEST(a_path_that_no_socket_can_have_is_refused)
 {
 	char longest[200];
 
@@ -122,30 +120,27 @@ START_TEST(a_path_that_no_socket_can_have_is_refused)
 	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ENAMETOOLONG);
 	ck_assert(says("longer"));
 }
-END_TEST
 
-START_TEST(the_daemons_own_words_are_passed_on)
+TEST(the_daemons_own_words_are_passed_on)
 {
 	serve_bytes("HTTP/1.1 400 Bad Request\r\nContent-Length: 62\r\n\r\n"
 		    "{\"error\":{\"code\":\"bad_request\",\"message\":\"bad value of 'by'\"}}");
 	ck_assert_int_eq(client_get(client, "/v1/summary?by=x", &root), -EBADMSG);
 	ck_assert(says("/v1/summary: the daemon answered 400: bad value of 'by'"));
 }
-END_TEST
 
-START_TEST(what_is_refused_in_words_needs_no_others)
+TEST(what_is_refused_in_words_needs_no_others)
 {
 	serve_bytes("HTTP/1.1 404 Not Found\r\nContent-Length: 53\r\n\r\n"
 		    "{\"error\":{\"code\":\"not_found\",\"message\":\"no process\"}}");
 	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
 	ck_assert_str_eq(client_error(client), "no process");
 }
-END_TEST
 
 #define REFUSES "HTTP/1.1 404 Not Found\r\nContent-Length: 50\r\n\r\n" \
 		"{\"error\":{\"code\":\"not_found\",\"message\":\"nothing\"}}"
 
-START_TEST(a_daemon_of_another_version_is_named_where_it_refuses)
+TEST(a_daemon_of_another_version_is_named_where_it_refuses)
 {
 	serve_each(REFUSES, "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n"
 		   "{\"version\":\"0.0.7\"}");
@@ -153,9 +148,8 @@ START_TEST(a_daemon_of_another_version_is_named_where_it_refuses)
 	ck_assert_str_eq(client_error(client), "nothing; the daemon is 0.0.7, this program "
 			 NCCLINSP_VERSION ": restart or upgrade the older one");
 }
-END_TEST
 
-START_TEST(a_daemon_of_the_same_version_means_what_it_says)
+TEST(a_daemon_of_the_same_version_means_what_it_says)
 {
 	char status[128];
 
@@ -165,15 +159,13 @@ START_TEST(a_daemon_of_the_same_version_means_what_it_says)
 	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
 	ck_assert_str_eq(client_error(client), "nothing");
 }
-END_TEST
 
-START_TEST(a_refusal_is_a_lack_of_rights)
+TEST(a_refusal_is_a_lack_of_rights)
 {
 	serve_bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
 	ck_assert_int_eq(client_get(client, "/v1/level", &root), -EACCES);
 	ck_assert(says("no reason given"));
 }
-END_TEST
 
 /* Peers that are no daemon of ours: an error, never a crash, never an answer. */
 static const char *const liars[] = {
@@ -189,16 +181,15 @@ static const char *const liars[] = {
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
 };
 
-START_TEST(who_lies_is_not_believed)
+TEST_LOOP(who_lies_is_not_believed, 0, FX_COUNT(liars))
 {
 	serve_bytes(liars[_i]);
 	ck_assert_int_lt(client_get(client, "/v1/status", &root), 0);
 	ck_assert_ptr_null(root);
 	ck_assert_uint_gt(strlen(client_error(client)), 10);
 }
-END_TEST
 
-START_TEST(who_does_not_answer_is_not_waited_for)
+TEST(who_does_not_answer_is_not_waited_for)
 {
 	int fd = listen_here();
 
@@ -206,7 +197,6 @@ START_TEST(who_does_not_answer_is_not_waited_for)
 	ck_assert(says("300 ms"));
 	close(fd);
 }
-END_TEST
 
 /* ---- streams -------------------------------------------------------------- */
 
@@ -230,47 +220,28 @@ static int stream(const char *bytes, int lines)
 	return client_stream(client, "/v1/stream", on_line, NULL, NULL);
 }
 
-START_TEST(a_stream_is_split_into_whole_lines)
+TEST(a_stream_is_split_into_whole_lines)
 {
 	ck_assert_int_eq(stream("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 				"5\r\n{\"a\":\r\n8\r\n1}\n{\"b\"\n\r\n"
 				"3\r\ncut\r\n0\r\n\r\n", 0), 0);
 	ck_assert_str_eq(seen, "{\"a\":1}|{\"b\"|");
 }
-END_TEST
 
-START_TEST(a_stream_ends_when_the_reader_has_enough)
+TEST(a_stream_ends_when_the_reader_has_enough)
 {
 	ck_assert_int_eq(stream("HTTP/1.1 200 OK\r\n\r\n1\n2\n3\n4\n", 2), 1);
 	ck_assert_str_eq(seen, "1|2|");
 }
-END_TEST
 
-START_TEST(an_error_is_no_line_of_a_stream)
+TEST(an_error_is_no_line_of_a_stream)
 {
 	ck_assert_int_eq(stream("HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n", 0),
 			 -ESRCH);
 	ck_assert_str_eq(seen, "");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(an_answer_is_handed_on_as_object_and_as_text),
-		FX_TEST(without_a_daemon_the_reason_and_the_remedy_are_told),
-		FX_TEST(a_path_that_no_socket_can_have_is_refused),
-		FX_TEST(the_daemons_own_words_are_passed_on),
-		FX_TEST(what_is_refused_in_words_needs_no_others),
-		FX_TEST(a_daemon_of_another_version_is_named_where_it_refuses),
-		FX_TEST(a_daemon_of_the_same_version_means_what_it_says),
-		FX_TEST(a_refusal_is_a_lack_of_rights),
-		FX_LOOP(who_lies_is_not_believed, 0, FX_COUNT(liars)),
-		FX_TEST(who_does_not_answer_is_not_waited_for),
-		FX_TEST(a_stream_is_split_into_whole_lines),
-		FX_TEST(a_stream_ends_when_the_reader_has_enough),
-		FX_TEST(an_error_is_no_line_of_a_stream),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

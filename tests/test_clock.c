@@ -14,17 +14,16 @@
 #define KIND	NCI_CLOCK_CNTVCT
 #endif
 
-START_TEST(counter_of_this_processor_is_used_where_the_kernel_trusts_it)
+TEST(counter_of_this_processor_is_used_where_the_kernel_trusts_it)
 {
 	ck_assert_uint_eq(clock_kind(OWN), KIND);
 	ck_assert_uint_eq(clock_kind(FOREIGN), NCI_CLOCK_MONOTONIC);
 	ck_assert_uint_eq(clock_kind("hpet"), NCI_CLOCK_MONOTONIC);
 	ck_assert_uint_eq(clock_kind(""), NCI_CLOCK_MONOTONIC);
 }
-END_TEST
 
 /* It never goes back on one thread, and the two ends of a while are apart as it was long. */
-START_TEST(counter_advances_with_time)
+TEST(counter_advances_with_time)
 {
 	struct nci_anchor first, last;
 	uint64_t before, now, ns;
@@ -43,24 +42,16 @@ START_TEST(counter_advances_with_time)
 	ticks_per_ns = (double)(last.ticks - first.ticks) / (double)ns;
 	ck_assert_msg(ticks_per_ns > 0.0005 && ticks_per_ns < 20, "%f ticks per ns", ticks_per_ns);
 }
-END_TEST
 
-START_TEST(a_kind_that_is_not_known_reads_the_kernels_clock)
+TEST(a_kind_that_is_not_known_reads_the_kernels_clock)
 {
 	uint64_t before = clock_ns(CLOCK_MONOTONIC), ticks = clock_ticks(99);
 
 	ck_assert_uint_ge(ticks, before);
 	ck_assert_uint_le(ticks, clock_ns(CLOCK_MONOTONIC));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(counter_of_this_processor_is_used_where_the_kernel_trusts_it),
-		FX_TEST(counter_advances_with_time),
-		FX_TEST(a_kind_that_is_not_known_reads_the_kernels_clock),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -64,7 +64,7 @@ static int parse_text(struct config *c, const char *text)
 	return parse(c, NULL);
 }
 
-START_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
+TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
 {
 	struct config c;
 
@@ -83,9 +83,8 @@ START_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
 	ck_assert_int_eq(parse_text(&c, "auto-detail = no\nauto-thrift = maybe\n"), -EINVAL);
 	ck_assert(!c.auto_detail);
 }
-END_TEST
 
-START_TEST(budget_and_cost_are_the_node_s_or_nobody_s)
+TEST(budget_and_cost_are_the_node_s_or_nobody_s)
 {
 	static const char *const bad[] = { "kernel-budget = 0\n", "kernel-budget = 101\n",
 		"kernel-budget = 1%\n", "kernel-budget = 1e1\n", "kernel-budget = .\n",
@@ -104,9 +103,8 @@ START_TEST(budget_and_cost_are_the_node_s_or_nobody_s)
 	for (int i = 0; i < FX_COUNT(bad); i++)
 		ck_assert_msg(parse_text(&c, bad[i]) == -EINVAL, "%s", bad[i]);
 }
-END_TEST
 
-START_TEST(each_line_sets_what_it_names)
+TEST(each_line_sets_what_it_names)
 {
 	struct config c;
 
@@ -121,7 +119,6 @@ START_TEST(each_line_sets_what_it_names)
 	ck_assert_str_eq(c.shm_dir, "/x");
 	ck_assert_str_eq(c.state_dir, "/y");
 }
-END_TEST
 
 static const struct {
 	const char *text, *told;
@@ -181,7 +178,7 @@ static const struct {
 	  "an/endless/path/an/endless/path/12345678901\"" },
 };
 
-START_TEST(what_is_wrong_is_told_with_its_line_and_what_would_be_right)
+TEST_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0, FX_COUNT(wrong))
 {
 	struct config c;
 	char want[512];
@@ -190,7 +187,6 @@ START_TEST(what_is_wrong_is_told_with_its_line_and_what_would_be_right)
 	snprintf(want, sizeof(want), "%s:%s\n", path, wrong[_i].told);
 	ck_assert_str_eq(told, want);
 }
-END_TEST
 
 /* Each line for itself is good; together they mean nothing. */
 static const struct {
@@ -205,7 +201,7 @@ static const struct {
 	{ "control = /run/x/", "control must be a file, not the" },
 };
 
-START_TEST(what_makes_no_sense_together_is_refused)
+TEST_LOOP(what_makes_no_sense_together_is_refused, 0, FX_COUNT(senseless))
 {
 	struct config c;
 
@@ -215,9 +211,8 @@ START_TEST(what_makes_no_sense_together_is_refused)
 	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
 	ck_assert_msg(strstr(told, senseless[_i].told), "%s", told);
 }
-END_TEST
 
-START_TEST(check_finds_what_is_in_the_way)
+TEST(check_finds_what_is_in_the_way)
 {
 	static const char *const names[] = { "socket", "shm-dir", "state-dir", "control",
 					     "metrics-textfile" };
@@ -234,9 +229,8 @@ START_TEST(check_finds_what_is_in_the_way)
 		ck_assert_msg(strstr(told, others[i]) && strstr(told, names[i]), "%s", told);
 	}
 }
-END_TEST
 
-START_TEST(check_asks_what_the_start_asks)
+TEST(check_asks_what_the_start_asks)
 {
 	struct config c;
 
@@ -248,9 +242,8 @@ START_TEST(check_asks_what_the_start_asks)
 	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(told, "no path for the socket"));
 }
-END_TEST
 
-START_TEST(all_that_is_wrong_is_told_at_once)
+TEST(all_that_is_wrong_is_told_at_once)
 {
 	struct config c;
 	int lines = 0;
@@ -260,9 +253,8 @@ START_TEST(all_that_is_wrong_is_told_at_once)
 		lines++;
 	ck_assert_int_eq(lines, 3);
 }
-END_TEST
 
-START_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file)
+TEST(the_command_line_goes_before_the_environment_and_that_before_the_file)
 {
 	struct config c;
 
@@ -276,19 +268,17 @@ START_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file
 	ck_assert_str_eq(c.socket, "/environment");
 	ck_assert_str_eq(c.state_dir, "/file");
 }
-END_TEST
 
-START_TEST(a_file_that_was_named_must_be_there)
+TEST(a_file_that_was_named_must_be_there)
 {
 	struct config c;
 
 	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(told, "No such file"));
 }
-END_TEST
 
 /* It becomes part of a file's name. */
-START_TEST(a_node_s_name_is_one_word)
+TEST(a_node_s_name_is_one_word)
 {
 	static const char *const bad[] = { "--node-name=", "--node-name=../x", "--node-name=a/b",
 		"--node-name=.a", "--node-name=a b", "--node-name=a\"b",
@@ -303,9 +293,8 @@ START_TEST(a_node_s_name_is_one_word)
 	for (int i = 0; i < FX_COUNT(bad); i++)
 		ck_assert_int_eq(parse(&c, bad[i]), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_file_that_nobody_named_need_not_be_there)
+TEST(a_file_that_nobody_named_need_not_be_there)
 {
 	char *argv[] = { "ncclinspd", "--socket=/s", "--state-dir=/t", NULL };
 	struct config c;
@@ -315,9 +304,8 @@ START_TEST(a_file_that_nobody_named_need_not_be_there)
 	/* The node's own, where it is installed and we are who reads it. */
 	ck_assert(c.file_read == (c.everybody && !access(CONFIG_NODE_FILE, F_OK)));
 }
-END_TEST
 
-START_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up)
+TEST(what_is_no_text_file_is_refused_and_holds_nobody_up)
 {
 	struct config c;
 	char *large = calloc(1, 70000);
@@ -337,9 +325,8 @@ START_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up)
 	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(told, "not a file"));
 }
-END_TEST
 
-START_TEST(only_what_may_change_while_it_runs_does)
+TEST(only_what_may_change_while_it_runs_does)
 {
 	struct config now, next;
 
@@ -353,10 +340,9 @@ START_TEST(only_what_may_change_while_it_runs_does)
 	ck_assert_uint_eq(now.straggler_window_ns, UINT64_C(5000000000));
 	ck_assert_int_eq(now.log_level, LOG_ERROR);
 }
-END_TEST
 
 /* Whoever copies what is shown into a file gets what is in force. */
-START_TEST(what_is_shown_is_read_back_as_it_is)
+TEST_LOOP(what_is_shown_is_read_back_as_it_is, 0, 3)
 {
 	static const char all[] =
 		"socket = /a b/c.sock\nshm-dir = /x\nnode-name = n7.rack\ncontainers = no\n"
@@ -400,7 +386,6 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 			      "%s = %s", row->name, value);
 	}
 }
-END_TEST
 
 static const struct config_origin *origin_of(const struct config *c, const char *name)
 {
@@ -416,7 +401,7 @@ static const char *source_of(const struct config *c, const char *name)
 	return config_source_name(origin_of(c, name)->source);
 }
 
-START_TEST(each_value_knows_who_set_it)
+TEST(each_value_knows_who_set_it)
 {
 	struct config c;
 
@@ -434,9 +419,8 @@ START_TEST(each_value_knows_who_set_it)
 	ck_assert_str_eq(source_of(&c, "shm-dir"), "file");
 	ck_assert_uint_eq(origin_of(&c, "shm-dir")->line, 4);
 }
-END_TEST
 
-START_TEST(read_again_it_knows_where_from_and_what_waits)
+TEST(read_again_it_knows_where_from_and_what_waits)
 {
 	static struct config c, next;
 
@@ -453,9 +437,8 @@ START_TEST(read_again_it_knows_where_from_and_what_waits)
 	ck_assert(!origin_of(&c, "state-dir")->pending);
 	ck_assert_uint_eq(origin_of(&c, "state-dir")->line, 3);
 }
-END_TEST
 
-START_TEST(the_same_configuration_again_changes_nothing)
+TEST(the_same_configuration_again_changes_nothing)
 {
 	struct config now, next;
 	const char *text = "socket = /a\nshm-dir = /m\nstate-dir = /s\n";
@@ -466,31 +449,8 @@ START_TEST(the_same_configuration_again_changes_nothing)
 	config_take_live(&now, &next, collect);
 	ck_assert_str_eq(told, "");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where),
-		FX_TEST(budget_and_cost_are_the_node_s_or_nobody_s),
-		FX_TEST(each_line_sets_what_it_names),
-		FX_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0,
-			FX_COUNT(wrong)),
-		FX_LOOP(what_makes_no_sense_together_is_refused, 0, FX_COUNT(senseless)),
-		FX_TEST(check_finds_what_is_in_the_way),
-		FX_TEST(check_asks_what_the_start_asks),
-		FX_TEST(all_that_is_wrong_is_told_at_once),
-		FX_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file),
-		FX_TEST(a_file_that_was_named_must_be_there),
-		FX_TEST(a_node_s_name_is_one_word),
-		FX_TEST(a_file_that_nobody_named_need_not_be_there),
-		FX_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up),
-		FX_TEST(only_what_may_change_while_it_runs_does),
-		FX_LOOP(what_is_shown_is_read_back_as_it_is, 0, 3),
-		FX_TEST(each_value_knows_who_set_it),
-		FX_TEST(read_again_it_knows_where_from_and_what_waits),
-		FX_TEST(the_same_configuration_again_changes_nothing),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -62,7 +62,7 @@ static const struct {
 	{ "", "", "" },
 };
 
-START_TEST(a_control_group_s_path_names_the_container)
+TEST_LOOP(a_control_group_s_path_names_the_container, 0, FX_COUNT(cgroups))
 {
 	char container[65], pod_uid[37];
 
@@ -70,7 +70,6 @@ START_TEST(a_control_group_s_path_names_the_container)
 	ck_assert_str_eq(container, cgroups[_i].container);
 	ck_assert_str_eq(pod_uid, cgroups[_i].pod_uid);
 }
-END_TEST
 
 #define ROOT  "20 1 0:40 / / rw - overlay overlay rw,lowerdir=/a:/b\n"
 #define DEV   "21 20 0:41 / /dev rw,nosuid - tmpfs tmpfs rw,size=65536k\n"
@@ -112,7 +111,7 @@ static bool find_shm(const char *text, size_t bytes, dev_t *dev)
 	return found;
 }
 
-START_TEST(only_a_tmpfs_that_the_kernel_keeps_is_gone_to)
+TEST_LOOP(only_a_tmpfs_that_the_kernel_keeps_is_gone_to, 0, FX_COUNT(tables))
 {
 	const char *text = tables[_i].text;
 	dev_t dev;
@@ -121,10 +120,9 @@ START_TEST(only_a_tmpfs_that_the_kernel_keeps_is_gone_to)
 	if (tables[_i].dev)
 		ck_assert_uint_eq(minor(dev), tables[_i].dev);
 }
-END_TEST
 
 /* The rest of a long line must not be taken for a line. */
-START_TEST(a_long_line_hides_nothing_and_pretends_nothing)
+TEST(a_long_line_hides_nothing_and_pretends_nothing)
 {
 	static char text[40000];
 	size_t n = (size_t)sprintf(text, "%s%s%s", ROOT, DEV, SHM);
@@ -137,7 +135,6 @@ START_TEST(a_long_line_hides_nothing_and_pretends_nothing)
 	ck_assert(find_shm(text, n, &dev));
 	ck_assert_uint_eq(minor(dev), 42);
 }
-END_TEST
 
 /* ---- real ones --------------------------------------------------------------- */
 
@@ -290,7 +287,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-START_TEST(shared_memory_of_a_container_is_held_until_its_last_process_is_gone)
+TEST_LOOP(shared_memory_of_a_container_is_held_until_its_last_process_is_gone, 0, 2)
 {
 	pid_t pid = contain(_i ? CLONE_NEWUSER : 0, mount_shm, "size=1m");
 
@@ -305,10 +302,9 @@ START_TEST(shared_memory_of_a_container_is_held_until_its_last_process_is_gone)
 	ck_assert_uint_eq(fx.gone, 1);
 	close_all();
 }
-END_TEST
 
 /* The kernel gives a new namespace the number that the last one had. */
-START_TEST(the_next_container_is_not_taken_for_the_last_one)
+TEST(the_next_container_is_not_taken_for_the_last_one)
 {
 	pid_t pid = contain(0, mount_shm, "size=1m");
 
@@ -328,9 +324,8 @@ START_TEST(the_next_container_is_not_taken_for_the_last_one)
 	end(pid);
 	close_all();
 }
-END_TEST
 
-START_TEST(the_node_s_shared_memory_is_no_container_s)
+TEST(the_node_s_shared_memory_is_no_container_s)
 {
 	pid_t pid = contain(0, leave_shm, NULL);
 
@@ -342,7 +337,6 @@ START_TEST(the_node_s_shared_memory_is_no_container_s)
 	end(pid);
 	close_all();
 }
-END_TEST
 
 /* /dev is a tmpfs, and its "shm" a link. */
 static bool link_shm(const char *to)
@@ -363,7 +357,7 @@ static const struct {
 	{ "/proc/1/root/etc", "/etc" },
 };
 
-START_TEST(a_link_is_not_followed)
+TEST_LOOP(a_link_is_not_followed, 0, FX_COUNT(traps))
 {
 	pid_t pid = contain(0, link_shm, traps[_i].link);
 
@@ -375,7 +369,6 @@ START_TEST(a_link_is_not_followed)
 	end(pid);
 	close_all();
 }
-END_TEST
 
 /* A file of another file system, which may be one that does not answer, over one of its own. */
 static bool cover(const char *arg)
@@ -385,7 +378,7 @@ static bool cover(const char *arg)
 	       mount("/proc/version", "/dev/shm/covered", NULL, MS_BIND, NULL) == 0;
 }
 
-START_TEST(a_file_that_something_is_mounted_over_is_let_be)
+TEST(a_file_that_something_is_mounted_over_is_let_be)
 {
 	pid_t pid = contain(0, cover, "size=1m");
 	struct shmdir *dir;
@@ -401,7 +394,6 @@ START_TEST(a_file_that_something_is_mounted_over_is_let_be)
 	end(pid);
 	close_all();
 }
-END_TEST
 
 static bool fill(const char *arg)
 {
@@ -416,7 +408,7 @@ static bool fill(const char *arg)
 	return true;
 }
 
-START_TEST(a_directory_full_of_files_is_listed_in_slices)
+TEST(a_directory_full_of_files_is_listed_in_slices)
 {
 	pid_t pid = contain(0, fill, "size=64m");
 	struct shmdir *dir;
@@ -437,7 +429,6 @@ START_TEST(a_directory_full_of_files_is_listed_in_slices)
 	end(pid);
 	close_all();
 }
-END_TEST
 
 static void make_file(pid_t pid, const char *name)
 {
@@ -448,7 +439,7 @@ static void make_file(pid_t pid, const char *name)
 }
 
 /* One file is told of; of thousands the rest is left to scans. */
-START_TEST(a_flood_of_notices_is_not_followed)
+TEST(a_flood_of_notices_is_not_followed)
 {
 	pid_t pid = contain(0, mount_shm, "size=16m");
 	struct shmdir *dir;
@@ -473,22 +464,8 @@ START_TEST(a_flood_of_notices_is_not_followed)
 	end(pid);
 	close_all();
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_control_group_s_path_names_the_container, 0, FX_COUNT(cgroups)),
-		FX_LOOP(only_a_tmpfs_that_the_kernel_keeps_is_gone_to, 0, FX_COUNT(tables)),
-		FX_TEST(a_long_line_hides_nothing_and_pretends_nothing),
-		FX_LOOP(shared_memory_of_a_container_is_held_until_its_last_process_is_gone, 0, 2),
-		FX_TEST(the_next_container_is_not_taken_for_the_last_one),
-		FX_TEST(the_node_s_shared_memory_is_no_container_s),
-		FX_LOOP(a_link_is_not_followed, 0, FX_COUNT(traps)),
-		FX_TEST(a_file_that_something_is_mounted_over_is_let_be),
-		FX_TEST(a_directory_full_of_files_is_listed_in_slices),
-		FX_TEST(a_flood_of_notices_is_not_followed),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

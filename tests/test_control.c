@@ -48,7 +48,7 @@ static struct nci_control file(void)
 	return found;
 }
 
-START_TEST(everybody_may_read_it_and_nobody_write)
+TEST(everybody_may_read_it_and_nobody_write)
 {
 	struct stat st;
 
@@ -60,9 +60,8 @@ START_TEST(everybody_may_read_it_and_nobody_write)
 	ck_assert_uint_eq(file().entries, 0);
 	ck_assert_uint_eq(file().written_mono_ns, NOW);
 }
-END_TEST
 
-START_TEST(it_is_written_in_place_and_only_when_something_changes)
+TEST(it_is_written_in_place_and_only_when_something_changes)
 {
 	struct stat before, after;
 
@@ -80,9 +79,8 @@ START_TEST(it_is_written_in_place_and_only_when_something_changes)
 	ck_assert_int_eq(stat(path, &after), 0);
 	ck_assert_uint_eq(before.st_ino, after.st_ino);
 }
-END_TEST
 
-START_TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time)
+TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time)
 {
 	const uint64_t second = UINT64_C(1000000000);
 
@@ -99,9 +97,8 @@ START_TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time)
 	ck_assert_uint_eq(file().sequence, 3);
 	ck_assert_uint_eq(file().burst_until_mono_ns, NOW + 91 * second);
 }
-END_TEST
 
-START_TEST(a_mode_for_processes_to_come_is_written)
+TEST(a_mode_for_processes_to_come_is_written)
 {
 	node.mode = NCI_MODE_FIRST;
 	node.mode_s = 120;
@@ -109,9 +106,8 @@ START_TEST(a_mode_for_processes_to_come_is_written)
 	ck_assert_uint_eq(file().mode, NCI_MODE_FIRST);
 	ck_assert_uint_eq(file().mode_s, 120);
 }
-END_TEST
 
-START_TEST(the_sequence_goes_on_in_the_next_daemon)
+TEST(the_sequence_goes_on_in_the_next_daemon)
 {
 	control_publish(&c, entry, 2, &node, NOW);
 	control_close(&c);
@@ -119,9 +115,8 @@ START_TEST(the_sequence_goes_on_in_the_next_daemon)
 	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_uint_eq(file().sequence, 2);
 }
-END_TEST
 
-START_TEST(a_file_that_was_removed_or_replaced_is_made_anew)
+TEST(a_file_that_was_removed_or_replaced_is_made_anew)
 {
 	char other[PATH_MAX + 8];
 	int fd;
@@ -137,9 +132,8 @@ START_TEST(a_file_that_was_removed_or_replaced_is_made_anew)
 	control_publish(&c, entry, 1, &node, NOW);
 	ck_assert_uint_eq(file().entries, 1);
 }
-END_TEST
 
-START_TEST(a_second_daemon_leaves_it_alone)
+TEST(a_second_daemon_leaves_it_alone)
 {
 	struct control second;
 
@@ -154,7 +148,6 @@ START_TEST(a_second_daemon_leaves_it_alone)
 	ck_assert_uint_eq(file().entries, 1);
 	control_close(&second);
 }
-END_TEST
 
 static void make_fifo(void)
 {
@@ -180,7 +173,7 @@ static const struct {
 	{ make_directory, -EISDIR },
 };
 
-START_TEST(what_is_no_file_of_ours_is_not_written)
+TEST_LOOP(what_is_no_file_of_ours_is_not_written, 0, FX_COUNT(others))
 {
 	control_close(&c);
 	unlink(path);
@@ -195,9 +188,8 @@ START_TEST(what_is_no_file_of_ours_is_not_written)
 	ck_assert_int_eq(c.error, 0);
 	ck_assert_uint_eq(file().entries, 2);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_told_and_tried_again)
+TEST(a_full_disk_is_told_and_tried_again)
 {
 	char dir[PATH_MAX], filler[PATH_MAX + 8];
 	static char zeros[65536];
@@ -220,7 +212,6 @@ START_TEST(a_full_disk_is_told_and_tried_again)
 	ck_assert_int_eq(c.error, 0);
 	ck_assert_uint_eq(file().entries, 2);
 }
-END_TEST
 
 /* ---- the wishes ------------------------------------------------------------------ */
 
@@ -232,7 +223,7 @@ static void wish(uint64_t id)
 	ck_assert_int_eq(wishes_put(&ws, &w, NOW), 0);
 }
 
-START_TEST(the_next_daemon_knows_what_was_wished)
+TEST(the_next_daemon_knows_what_was_wished)
 {
 	struct wishes found = { 0 };
 
@@ -247,9 +238,8 @@ START_TEST(the_next_daemon_knows_what_was_wished)
 	ck_assert_uint_eq(found.at[1].since_ns, NOW);
 	ck_assert_uint_eq(found.at[1].seen_ns, NOW + 9);
 }
-END_TEST
 
-START_TEST(wishes_are_kept_when_they_change_and_not_else)
+TEST(wishes_are_kept_when_they_change_and_not_else)
 {
 	struct stat before, after;
 
@@ -265,7 +255,6 @@ START_TEST(wishes_are_kept_when_they_change_and_not_else)
 	ck_assert_int_eq(stat(wishes_path, &after), 0);
 	ck_assert_int_gt(before.st_size, after.st_size);
 }
-END_TEST
 
 static uint8_t *read_kept(size_t *n)
 {
@@ -277,7 +266,7 @@ static uint8_t *read_kept(size_t *n)
 	return bytes;
 }
 
-START_TEST(wishes_that_were_changed_by_a_bit_or_cut_are_none)
+TEST(wishes_that_were_changed_by_a_bit_or_cut_are_none)
 {
 	struct wishes found = { 0 };
 	size_t n;
@@ -296,9 +285,8 @@ START_TEST(wishes_that_were_changed_by_a_bit_or_cut_are_none)
 	}
 	free(bytes);
 }
-END_TEST
 
-START_TEST(wishes_of_another_boot_are_over)
+TEST(wishes_of_another_boot_are_over)
 {
 	uint8_t other[16] = { 1 };
 	struct wishes found = { 0 };
@@ -312,25 +300,8 @@ START_TEST(wishes_of_another_boot_are_over)
 	ck_assert_uint_eq(found.serial, 0);
 	free(bytes);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(everybody_may_read_it_and_nobody_write),
-		FX_TEST(it_is_written_in_place_and_only_when_something_changes),
-		FX_TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time),
-		FX_TEST(a_mode_for_processes_to_come_is_written),
-		FX_TEST(the_sequence_goes_on_in_the_next_daemon),
-		FX_TEST(a_file_that_was_removed_or_replaced_is_made_anew),
-		FX_TEST(a_second_daemon_leaves_it_alone),
-		FX_LOOP(what_is_no_file_of_ours_is_not_written, 0, FX_COUNT(others)),
-		FX_TEST(a_full_disk_is_told_and_tried_again),
-		FX_TEST(the_next_daemon_knows_what_was_wished),
-		FX_TEST(wishes_are_kept_when_they_change_and_not_else),
-		FX_TEST(wishes_that_were_changed_by_a_bit_or_cut_are_none),
-		FX_TEST(wishes_of_another_boot_are_over),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -43,7 +43,7 @@ static uint32_t look(const pid_t *tids, uint32_t n, uint32_t most)
 	return most - files;
 }
 
-START_TEST(what_a_thread_waited_is_told)
+TEST(what_a_thread_waited_is_told)
 {
 	const pid_t tid = PID + 1;
 
@@ -61,9 +61,8 @@ START_TEST(what_a_thread_waited_is_told)
 	ck_assert_uint_eq(sums.wait_ns, 3 * SECOND);
 	ck_assert(!cpuwait_tell(cpu, now_ns + 60 * SECOND, &sums));
 }
-END_TEST
 
-START_TEST(of_several_threads_the_one_that_waits_most_is_told)
+TEST(of_several_threads_the_one_that_waits_most_is_told)
 {
 	const pid_t tids[] = { PID + 1, PID + 2, PID + 3 };
 
@@ -81,10 +80,9 @@ START_TEST(of_several_threads_the_one_that_waits_most_is_told)
 	ck_assert_int_eq(sums.tid, tids[1]);
 	ck_assert_uint_eq(sums.wait_ns, 320 * MS);
 }
-END_TEST
 
 /* One sleeps and has to wait each time it wakes up; the other works. */
-START_TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told)
+TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told)
 {
 	const pid_t tids[] = { PID + 1, PID + 2 };
 
@@ -105,9 +103,8 @@ START_TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told)
 	ck_assert_uint_eq(sums.wait_ns, 80 * MS);
 	ck_assert(!cpuwait_tell_busiest(NULL, now_ns, &sums));
 }
-END_TEST
 
-START_TEST(a_container_knows_its_threads_by_other_numbers)
+TEST(a_container_knows_its_threads_by_other_numbers)
 {
 	const pid_t tid = 9;
 
@@ -125,9 +122,8 @@ START_TEST(a_container_knows_its_threads_by_other_numbers)
 	ck_assert_int_eq(sums.tid, PID + 8);
 	ck_assert_uint_eq(sums.wait_ns, 9 * 50 * MS);
 }
-END_TEST
 
-START_TEST(threads_are_looked_for_some_files_at_a_time)
+TEST(threads_are_looked_for_some_files_at_a_time)
 {
 	const pid_t tid = 2 + MANY;
 	uint32_t files = 0;
@@ -146,9 +142,8 @@ START_TEST(threads_are_looked_for_some_files_at_a_time)
 	ck_assert(cpuwait_tell(cpu, now_ns, &sums));
 	ck_assert_uint_le(files, MANY + 2 + 3);
 }
-END_TEST
 
-START_TEST(who_is_not_found_is_given_up)
+TEST(who_is_not_found_is_given_up)
 {
 	const pid_t tid = 4000;
 	uint32_t files = 0;
@@ -161,9 +156,8 @@ START_TEST(who_is_not_found_is_given_up)
 	ck_assert_uint_eq(files, 3 * 5);
 	ck_assert(!cpuwait_tell(cpu, now_ns, &sums));
 }
-END_TEST
 
-START_TEST(another_thread_with_its_number_is_not_counted_as_it)
+TEST(another_thread_with_its_number_is_not_counted_as_it)
 {
 	const pid_t tid = PID + 1;
 
@@ -181,10 +175,9 @@ START_TEST(another_thread_with_its_number_is_not_counted_as_it)
 	ck_assert_uint_eq(sums.watched_ns, SECOND);
 	ck_assert_uint_eq(sums.wait_ns, MS);
 }
-END_TEST
 
 /* It is counted when the thread gets its CPU, then all at once. */
-START_TEST(nobody_waits_for_longer_than_it_was_watched)
+TEST(nobody_waits_for_longer_than_it_was_watched)
 {
 	const pid_t tid = PID + 1;
 
@@ -198,9 +191,8 @@ START_TEST(nobody_waits_for_longer_than_it_was_watched)
 	ck_assert(cpuwait_tell(cpu, now_ns, &sums));
 	ck_assert_uint_eq(sums.wait_ns, SECOND);
 }
-END_TEST
 
-START_TEST(a_kernel_that_does_not_count_tells_nothing)
+TEST(a_kernel_that_does_not_count_tells_nothing)
 {
 	const pid_t tid = PID + 1;
 
@@ -214,9 +206,8 @@ START_TEST(a_kernel_that_does_not_count_tells_nothing)
 	ck_assert(!cpuwait_tell(cpu, now_ns, &sums));
 	ck_assert(!cpuwait_tell(NULL, now_ns, &sums));
 }
-END_TEST
 
-START_TEST(a_thread_that_cannot_be_read_tells_nothing)
+TEST(a_thread_that_cannot_be_read_tells_nothing)
 {
 	const pid_t tids[] = { PID + 1, PID + 2 };
 
@@ -228,9 +219,8 @@ START_TEST(a_thread_that_cannot_be_read_tells_nothing)
 	ck_assert_uint_eq(look(tids, 2, 10), 0);	/* nor is it tried again */
 	ck_assert(!cpuwait_tell(cpu, now_ns, &sums));
 }
-END_TEST
 
-START_TEST(another_process_with_that_number_is_refused)
+TEST(another_process_with_that_number_is_refused)
 {
 	fx_proc_thread(PID, PID, 0);
 	ck_assert_int_eq(cpuwait_new(&cpu, fx_proc(), PID, FX_PROC_START + 1), -ESRCH);
@@ -238,9 +228,8 @@ START_TEST(another_process_with_that_number_is_refused)
 	ck_assert_int_eq(cpuwait_new(&cpu, fx_proc(), PID + 7, 0), -ENOENT);
 	ck_assert_ptr_null(cpu);
 }
-END_TEST
 
-START_TEST(more_threads_than_are_watched_do_no_harm)
+TEST(more_threads_than_are_watched_do_no_harm)
 {
 	pid_t tids[3 * CPUWAIT_THREADS];
 
@@ -255,9 +244,8 @@ START_TEST(more_threads_than_are_watched_do_no_harm)
 		ck_assert_uint_le(look(&tids[i], 2 * CPUWAIT_THREADS, 1000), CPUWAIT_THREADS);
 	ck_assert(cpuwait_tell(cpu, now_ns, &sums));
 }
-END_TEST
 
-START_TEST(wait_of_the_daemon_itself_is_read_or_unknown)
+TEST(wait_of_the_daemon_itself_is_read_or_unknown)
 {
 	ck_assert_uint_eq(cpuwait_own_ns(fx_proc()), UNKNOWN_U64);
 	fx_proc_dir("self", 0, 0);
@@ -266,10 +254,9 @@ START_TEST(wait_of_the_daemon_itself_is_read_or_unknown)
 	fx_proc_file("self/schedstat", "0 0 0\n");
 	ck_assert_uint_eq(cpuwait_own_ns(fx_proc()), UNKNOWN_U64);
 }
-END_TEST
 
 /* Ten processes that had its CPU, the last of them for longest; then another thread. */
-START_TEST(process_that_had_the_cpu_for_longest_is_told)
+TEST(process_that_had_the_cpu_for_longest_is_told)
 {
 	struct probe_event e = { .number = PID + 1 };
 	const pid_t tid = PID + 1;
@@ -299,10 +286,9 @@ START_TEST(process_that_had_the_cpu_for_longest_is_told)
 	ck_assert_int_eq(sums.taker.pid, 209);
 	ck_assert_uint_le(sums.taker.ns, 20 * MS);	/* never too much */
 }
-END_TEST
 
 /* The real one: this process, as it is. */
-START_TEST(the_kernel_tells_of_ourselves)
+TEST(the_kernel_tells_of_ourselves)
 {
 	const pid_t tid = getpid();
 
@@ -315,27 +301,8 @@ START_TEST(the_kernel_tells_of_ourselves)
 	ck_assert_int_eq(sums.tid, tid);
 	ck_assert_uint_eq(sums.watched_ns, 2 * SECOND);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_a_thread_waited_is_told),
-		FX_TEST(of_several_threads_the_one_that_waits_most_is_told),
-		FX_TEST(of_several_threads_the_one_that_wants_a_cpu_most_is_told),
-		FX_TEST(a_container_knows_its_threads_by_other_numbers),
-		FX_TEST(threads_are_looked_for_some_files_at_a_time),
-		FX_TEST(who_is_not_found_is_given_up),
-		FX_TEST(another_thread_with_its_number_is_not_counted_as_it),
-		FX_TEST(nobody_waits_for_longer_than_it_was_watched),
-		FX_TEST(a_kernel_that_does_not_count_tells_nothing),
-		FX_TEST(a_thread_that_cannot_be_read_tells_nothing),
-		FX_TEST(another_process_with_that_number_is_refused),
-		FX_TEST(more_threads_than_are_watched_do_no_harm),
-		FX_TEST(wait_of_the_daemon_itself_is_read_or_unknown),
-		FX_TEST(process_that_had_the_cpu_for_longest_is_told),
-		FX_TEST(the_kernel_tells_of_ourselves),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -34,7 +34,7 @@ static int feed(int n, double mean, double sigma, double h)
 	return 0;
 }
 
-START_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say)
+TEST(it_learns_the_level_and_its_spread_whatever_a_few_say)
 {
 	learn(5, 0.1);
 	ck_assert(fabs(c.mean - 5) < 0.03);
@@ -45,13 +45,12 @@ START_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say)
 	ck_assert(fabs(c.mean - 5) < 0.06);
 	ck_assert(c.sigma < 0.2);
 }
-END_TEST
 
 /* A node has ten kinds of operations, of which a week may pass without a false alarm. */
 #define NODE_LIMIT cusum_limit(10 * 60480.0)
 
 /* Changes of less than five percent are not told. */
-START_TEST(few_samples_raise_no_false_alarms)
+TEST(few_samples_raise_no_false_alarms)
 {
 	int alarms = 0;
 
@@ -66,10 +65,9 @@ START_TEST(few_samples_raise_no_false_alarms)
 	}
 	ck_assert_msg(alarms <= 2, "%d alarms in 2000 beginnings", alarms);
 }
-END_TEST
 
 /* Ten percent, after four minutes of windows of 10 s: within two minutes. */
-START_TEST(a_change_is_found_soon_after_the_first_samples)
+TEST(a_change_is_found_soon_after_the_first_samples)
 {
 	int found = 0;
 
@@ -83,10 +81,9 @@ START_TEST(a_change_is_found_soon_after_the_first_samples)
 	}
 	ck_assert_msg(found >= 190, "%d of 200", found);
 }
-END_TEST
 
 /* Jobs of two minutes each: the third is judged from its first minute on. */
-START_TEST(what_short_jobs_leave_adds_up)
+TEST(what_short_jobs_leave_adds_up)
 {
 	int found = 0;
 
@@ -104,40 +101,36 @@ START_TEST(what_short_jobs_leave_adds_up)
 	}
 	ck_assert_msg(found >= 190, "%d of 200", found);
 }
-END_TEST
 
 /* A minute's samples are too few to judge a job that is slower from its beginning on. */
-START_TEST(what_a_short_job_left_raises_no_alarm_by_itself)
+TEST(what_a_short_job_left_raises_no_alarm_by_itself)
 {
 	cusum_start(&c, 3, 0.02, CUSUM_LEAST);
 	ck_assert(!cusum_is_known(&c));
 	ck_assert_int_eq(feed(CUSUM_FIRST - CUSUM_LEAST, 3.3, 0.02, 8), 0);
 	ck_assert(cusum_is_known(&c));
 }
-END_TEST
 
-START_TEST(a_level_without_any_spread_has_one_of_a_percent)
+TEST(a_level_without_any_spread_has_one_of_a_percent)
 {
 	learn(5, 0);
 	ck_assert(fabs(c.sigma - CUSUM_SIGMA_MIN) < 1e-9);
 	ck_assert_int_eq(feed(1000, 5.004, 0, 8), 0);
 	ck_assert_int_gt(feed(1000, 5.02, 0, 8), 0);
 }
-END_TEST
 
 static const struct { double h, samples; } lengths[] = {
 	{ 5, 940 }, { 8, 19000 }, { 10, 141000 },
 };
 
-START_TEST(run_lengths_are_the_published_ones)
+TEST_LOOP(run_lengths_are_the_published_ones, 0, FX_COUNT(lengths))
 {
 	ck_assert(fabs(cusum_run_length(lengths[_i].h) / lengths[_i].samples - 1) < 0.02);
 	ck_assert(fabs(cusum_limit(lengths[_i].samples) - lengths[_i].h) < 0.02);
 }
-END_TEST
 
 /* Both sides together: half of one side's run length.  Of 400 runs, within a fifth. */
-START_TEST(false_alarms_come_as_rarely_as_the_formula_says)
+TEST_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3)
 {
 	double h = 3 + _i, expected = cusum_run_length(h) / 2, sum = 0;
 
@@ -149,9 +142,8 @@ START_TEST(false_alarms_come_as_rarely_as_the_formula_says)
 	}
 	ck_assert(fabs(sum / 400 / expected - 1) < 0.2);
 }
-END_TEST
 
-START_TEST(a_change_is_found_with_its_size_its_onset_and_its_direction)
+TEST_LOOP(a_change_is_found_with_its_size_its_onset_and_its_direction, 0, 10)
 {
 	int direction = _i % 2 ? 1 : -1, n;
 
@@ -167,9 +159,8 @@ START_TEST(a_change_is_found_with_its_size_its_onset_and_its_direction)
 		cusum_add(&c, 3 + direction * 0.1, 12);
 	ck_assert(fabs(cusum_change(&c) - direction * 0.1) < 0.02);
 }
-END_TEST
 
-START_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned)
+TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned)
 {
 	learn(3, 0.02);
 	ck_assert_int_gt(feed(100, 3.2, 0.02, 8), 0);
@@ -182,10 +173,9 @@ START_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learne
 	ck_assert_int_eq(c.alarm, 0);
 	ck_assert(fabs(c.mean - 3) < 0.03);
 }
-END_TEST
 
 /* Windows of 10 s: within a minute, also where the change itself was short. */
-START_TEST(a_short_change_that_is_repaired_is_over_soon)
+TEST_LOOP(a_short_change_that_is_repaired_is_over_soon, 0, 20)
 {
 	learn(3, 0.02);
 	ck_assert_int_gt(feed(100, 3.2, 0.02, 8), 0);
@@ -195,10 +185,9 @@ START_TEST(a_short_change_that_is_repaired_is_over_soon)
 		cusum_add(&c, 3 + 0.02 * normal(), 8);
 	ck_assert_int_eq(c.alarm, 0);
 }
-END_TEST
 
 /* A progress thread that gets no CPU sees an operation begin late: for a window, all are fast. */
-START_TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back)
+TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back)
 {
 	learn(3, 0.02);
 	ck_assert_int_gt(feed(100, 3.2, 0.02, 8), 0);
@@ -210,9 +199,8 @@ START_TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back)
 		cusum_add(&c, 3, 8);
 	ck_assert_int_eq(c.alarm, 0);
 }
-END_TEST
 
-START_TEST(what_is_no_number_is_ignored)
+TEST(what_is_no_number_is_ignored)
 {
 	learn(3, 0.02);
 	ck_assert_int_eq(cusum_add(&c, NAN, 8), 0);
@@ -220,10 +208,9 @@ START_TEST(what_is_no_number_is_ignored)
 	ck_assert_int_eq(cusum_add(&c, 3, 8), 0);
 	ck_assert(isfinite(c.recent));
 }
-END_TEST
 
 /* Sums the long way: the greatest sum of a stretch that ends now. */
-START_TEST(sums_are_those_of_the_worst_stretch)
+TEST_LOOP(sums_are_those_of_the_worst_stretch, 0, 10)
 {
 	double x[60], worst[2] = { 0, 0 };
 
@@ -242,26 +229,8 @@ START_TEST(sums_are_those_of_the_worst_stretch)
 		ck_assert(fabs(worst[side] - c.sum[side]) < 1e-9);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say),
-		FX_TEST(few_samples_raise_no_false_alarms),
-		FX_TEST(a_change_is_found_soon_after_the_first_samples),
-		FX_TEST(what_short_jobs_leave_adds_up),
-		FX_TEST(what_a_short_job_left_raises_no_alarm_by_itself),
-		FX_TEST(a_level_without_any_spread_has_one_of_a_percent),
-		FX_LOOP(run_lengths_are_the_published_ones, 0, FX_COUNT(lengths)),
-		FX_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3),
-		FX_LOOP(a_change_is_found_with_its_size_its_onset_and_its_direction, 0, 10),
-		FX_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned),
-		FX_LOOP(a_short_change_that_is_repaired_is_over_soon, 0, 20),
-		FX_TEST(one_sample_far_beyond_the_old_level_is_not_the_way_back),
-		FX_TEST(what_is_no_number_is_ignored),
-		FX_LOOP(sums_are_those_of_the_worst_stretch, 0, 10),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -53,7 +53,7 @@ static int decode(void)
 	return (int)decode_record(&process, rec, LATEST, &event);
 }
 
-START_TEST(sound_record_of_every_type_passes)
+TEST_LOOP(sound_record_of_every_type_passes, 1, NCI_EV_END)
 {
 	if (!lines_of[_i])
 		return;		/* a number that no event has */
@@ -65,9 +65,8 @@ START_TEST(sound_record_of_every_type_passes)
 	rec->stop = 0;		/* in a slot: no state yet */
 	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_OK);
 }
-END_TEST
 
-START_TEST(type_of_a_newer_plugin_is_unknown_not_refused)
+TEST(type_of_a_newer_plugin_is_unknown_not_refused)
 {
 	static const uint8_t types[] = { 0, 16, NCI_EV_END, 100, NCI_LINE_PAD, NCI_LINE_CONT };
 
@@ -77,9 +76,8 @@ START_TEST(type_of_a_newer_plugin_is_unknown_not_refused)
 		ck_assert_int_eq(decode(), DECODE_UNKNOWN);
 	}
 }
-END_TEST
 
-START_TEST(record_of_another_size_than_its_type_is_refused)
+TEST_LOOP(record_of_another_size_than_its_type_is_refused, 1, NCI_EV_END)
 {
 	if (!lines_of[_i])
 		return;
@@ -93,9 +91,8 @@ START_TEST(record_of_another_size_than_its_type_is_refused)
 				 DECODE_OK : DECODE_REFUSED);
 	}
 }
-END_TEST
 
-START_TEST(communicator_must_have_been_begun)
+TEST(communicator_must_have_been_begun)
 {
 	make(NCI_EV_GROUP);
 	rec->comm = COMMS;
@@ -107,9 +104,8 @@ START_TEST(communicator_must_have_been_begun)
 	ck_assert_int_eq(decode(), DECODE_OK);
 	ck_assert_ptr_null(event.comm);
 }
-END_TEST
 
-START_TEST(communicator_of_a_foreign_event_is_not_looked_up_here)
+TEST(communicator_of_a_foreign_event_is_not_looked_up_here)
 {
 	make(NCI_EV_PROXY_OP);
 	rec->form |= NCI_FORM_FOREIGN;
@@ -118,9 +114,8 @@ START_TEST(communicator_of_a_foreign_event_is_not_looked_up_here)
 	rec->comm = 500;
 	ck_assert_int_eq(decode(), DECODE_OK);
 }
-END_TEST
 
-START_TEST(token_must_be_one_that_can_exist)
+TEST(token_must_be_one_that_can_exist)
 {
 	static const uint64_t tokens[] = {
 		0, NCI_TOKEN_FREE | 1 << 20, 5, (uint64_t)1 << 20 | LANES << 12,
@@ -132,7 +127,6 @@ START_TEST(token_must_be_one_that_can_exist)
 		ck_assert_int_eq(decode(), DECODE_REFUSED);
 	}
 }
-END_TEST
 
 static const struct {
 	uint64_t start, stop;
@@ -150,7 +144,7 @@ static const struct {
 	{ UINT64_MAX, UINT64_MAX, DECODE_REFUSED },
 };
 
-START_TEST(times_must_have_happened_and_not_run_backwards)
+TEST_LOOP(times_must_have_happened_and_not_run_backwards, 0, FX_COUNT(times))
 {
 	make(NCI_EV_GROUP);
 	rec->start = times[_i].start;
@@ -159,7 +153,6 @@ START_TEST(times_must_have_happened_and_not_run_backwards)
 	if (times[_i].outcome == DECODE_OK)
 		ck_assert_uint_ge(rec->stop, rec->start);
 }
-END_TEST
 
 #define NAME(TYPE, name, member) \
 	{ NCI_EV_##TYPE, offsetof(struct nci_ev_##name, member) }
@@ -177,7 +170,7 @@ static const struct {
 	NAME(CE_COLL, ce_coll, sync),
 };
 
-START_TEST(name_must_be_in_the_table)
+TEST_LOOP(name_must_be_in_the_table, 0, FX_COUNT(names))
 {
 	uint16_t *id;
 
@@ -189,7 +182,6 @@ START_TEST(name_must_be_in_the_table)
 	ck_assert_int_eq(decode(), DECODE_REFUSED);
 	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_REFUSED);
 }
-END_TEST
 
 static const struct {
 	uint8_t type;
@@ -200,7 +192,7 @@ static const struct {
 	NAME(CE_COLL, ce_coll, rank), NAME(CE_SYNC, ce_sync, rank),
 };
 
-START_TEST(rank_below_not_known_is_refused)
+TEST_LOOP(rank_below_not_known_is_refused, 0, FX_COUNT(ranks))
 {
 	int32_t *rank;
 
@@ -211,17 +203,15 @@ START_TEST(rank_below_not_known_is_refused)
 	*rank = -2;
 	ck_assert_int_eq(decode(), DECODE_REFUSED);
 }
-END_TEST
 
-START_TEST(slot_of_two_lines_must_show_its_second)
+TEST(slot_of_two_lines_must_show_its_second)
 {
 	make(NCI_EV_COLL);
 	slot.line[1].word[0] = 0;
 	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_REFUSED);
 }
-END_TEST
 
-START_TEST(slot_cannot_be_ahead_of_time)
+TEST(slot_cannot_be_ahead_of_time)
 {
 	make(NCI_EV_GROUP);
 	rec->start = LATEST + 1;
@@ -233,9 +223,8 @@ START_TEST(slot_cannot_be_ahead_of_time)
 	rec->stop = LATEST;
 	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_OK);
 }
-END_TEST
 
-START_TEST(any_bytes_are_judged_without_harm)
+TEST(any_bytes_are_judged_without_harm)
 {
 	for (int i = 0; i < 200000; i++) {
 		make((uint8_t)(1 + i % (NCI_EV_END - 1)));
@@ -250,25 +239,9 @@ START_TEST(any_bytes_are_judged_without_harm)
 		}
 	}
 }
-END_TEST
 
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(sound_record_of_every_type_passes, 1, NCI_EV_END),
-		FX_TEST(type_of_a_newer_plugin_is_unknown_not_refused),
-		FX_LOOP(record_of_another_size_than_its_type_is_refused, 1, NCI_EV_END),
-		FX_TEST(communicator_must_have_been_begun),
-		FX_TEST(communicator_of_a_foreign_event_is_not_looked_up_here),
-		FX_TEST(token_must_be_one_that_can_exist),
-		FX_LOOP(times_must_have_happened_and_not_run_backwards, 0, FX_COUNT(times)),
-		FX_LOOP(name_must_be_in_the_table, 0, FX_COUNT(names)),
-		FX_LOOP(rank_below_not_known_is_refused, 0, FX_COUNT(ranks)),
-		FX_TEST(slot_of_two_lines_must_show_its_second),
-		FX_TEST(slot_cannot_be_ahead_of_time),
-		FX_TEST(any_bytes_are_judged_without_harm),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -33,7 +33,7 @@ static bool is_hurt(const struct delay_link *l, enum delay_where where, int32_t 
 	       (where != DELAY_CHANNEL || l->channel == 2);
 }
 
-START_TEST(one_slow_thing_among_many_is_found_and_named_and_nothing_else)
+TEST_LOOP(one_slow_thing_among_many_is_found_and_named_and_nothing_else, 0, 40)
 {
 	enum delay_where where = (enum delay_where)(_i % 4);
 	int32_t from = (int32_t)(fx_random() % SIDE);
@@ -51,18 +51,16 @@ START_TEST(one_slow_thing_among_many_is_found_and_named_and_nothing_else)
 	ck_assert(where != DELAY_LINK || (hot[0].sender_cleared && hot[0].receiver_cleared));
 	ck_assert(hot[0].ratio > 2.5 && hot[0].ratio < 3.5);
 }
-END_TEST
 
-START_TEST(even_links_are_left_alone)
+TEST_LOOP(even_links_are_left_alone, 0, 20)
 {
 	fill(1 + (uint32_t)(fx_random() % CHANNELS));
 	ck_assert_int_eq(delay_find(links, nlinks, 1.5, hot, HOTS), 0);
 	ck_assert_int_eq(delay_find(links, 0, 1.5, hot, HOTS), 0);
 	ck_assert_int_eq(delay_find(links, 1, 1.5, hot, HOTS), 0);
 }
-END_TEST
 
-START_TEST(a_ring_cannot_tell_a_link_from_its_ends)
+TEST(a_ring_cannot_tell_a_link_from_its_ends)
 {
 	for (int32_t i = 0; i < 4; i++)
 		links[i] = (struct delay_link){ i, (i + 1) % 4, 0, i == 1 ? 5 : 1 };
@@ -71,9 +69,8 @@ START_TEST(a_ring_cannot_tell_a_link_from_its_ends)
 	ck_assert_int_eq(hot[0].from, 1);
 	ck_assert(!hot[0].sender_cleared && !hot[0].receiver_cleared);
 }
-END_TEST
 
-START_TEST(of_two_links_the_slower_one_is_slow)
+TEST(of_two_links_the_slower_one_is_slow)
 {
 	links[0] = (struct delay_link){ 0, 1, 0, 4 };
 	links[1] = (struct delay_link){ 1, 0, 0, 1 };
@@ -81,16 +78,14 @@ START_TEST(of_two_links_the_slower_one_is_slow)
 	ck_assert_int_eq(hot[0].from, 0);
 	ck_assert(fabs(hot[0].ratio - 4) < 1e-9);
 }
-END_TEST
 
-START_TEST(no_more_are_told_than_there_is_room_for)
+TEST(no_more_are_told_than_there_is_room_for)
 {
 	for (int32_t i = 0; i < 40; i++)
 		links[i] = (struct delay_link){ i, i + 100, 0, i < 15 ? 9 : 1 };
 	ck_assert_int_eq(delay_find(links, 40, 1.5, hot, 4), 4);
 	ck_assert_int_eq(delay_find(links, 40, 1.5, hot, HOTS), 15);
 }
-END_TEST
 
 /* ---- the same, the long way ---------------------------------------------------- */
 
@@ -179,7 +174,7 @@ static int count_expected(void)
 	return n;
 }
 
-START_TEST(it_finds_what_the_long_way_finds)
+TEST_LOOP(it_finds_what_the_long_way_finds, 0, 50)
 {
 	int n;
 
@@ -190,18 +185,8 @@ START_TEST(it_finds_what_the_long_way_finds)
 	for (int i = 0; i < n; i++)
 		ck_assert(fabs(hot[i].ratio / expected(&hot[i]) - 1) < 1e-6);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(one_slow_thing_among_many_is_found_and_named_and_nothing_else, 0, 40),
-		FX_LOOP(even_links_are_left_alone, 0, 20),
-		FX_TEST(a_ring_cannot_tell_a_link_from_its_ends),
-		FX_TEST(of_two_links_the_slower_one_is_slow),
-		FX_TEST(no_more_are_told_than_there_is_room_for),
-		FX_LOOP(it_finds_what_the_long_way_finds, 0, 50),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

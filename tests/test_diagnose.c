@@ -51,13 +51,12 @@ static size_t count(const char *query)
 
 static const struct detector brief = { .name = "brief", .hold_ns = 2 * FX_SECOND };
 
-START_TEST(nothing_wrong_is_an_empty_list)
+TEST(nothing_wrong_is_an_empty_list)
 {
 	ck_assert_uint_eq(count(""), 0);
 }
-END_TEST
 
-START_TEST(what_is_said_again_keeps_its_id_and_its_beginning)
+TEST(what_is_said_again_keeps_its_id_and_its_beginning)
 {
 	json_t *a;
 
@@ -76,9 +75,8 @@ START_TEST(what_is_said_again_keeps_its_id_and_its_beginning)
 	ck_assert(json_is_null(fx_at(a, "findings.1.evidence")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour)
+TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour)
 {
 	json_t *a;
 
@@ -98,9 +96,8 @@ START_TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour)
 	look_for(10);
 	ck_assert_uint_eq(count(""), 0);
 }
-END_TEST
 
-START_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing)
+TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing)
 {
 	report(&brief, 7, FINDING_WARNING);
 	for (int i = 0; i < 5; i++) {
@@ -117,9 +114,8 @@ START_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing)
 	diagnose_look(fx.diagnose, fx.now_ns);
 	ck_assert_uint_eq(count("?active=true"), 0);
 }
-END_TEST
 
-START_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active)
+TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active)
 {
 	for (uint64_t i = 0; i < 100; i++)
 		report(&brief, i, FINDING_WARNING);
@@ -130,9 +126,8 @@ START_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active)
 	ck_assert_uint_eq(count(""), 128);
 	ck_assert_uint_eq(diagnose_refused(fx.diagnose), 72);
 }
-END_TEST
 
-START_TEST(nobody_fills_the_store_for_other_users)
+TEST(nobody_fills_the_store_for_other_users)
 {
 	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_CRITICAL, .uid = 101,
 			     .peer = UNKNOWN_I32, .since_ns = fx.now_ns };
@@ -149,9 +144,8 @@ START_TEST(nobody_fills_the_store_for_other_users)
 	ck_assert_uint_eq(fx_number(a, "refused"), 300 - 128);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(nobody_pushes_out_what_ended_of_other_users)
+TEST(nobody_pushes_out_what_ended_of_other_users)
 {
 	json_t *a;
 
@@ -166,9 +160,8 @@ START_TEST(nobody_pushes_out_what_ended_of_other_users)
 	ck_assert_uint_eq(fx_number(a, "findings.127.id"), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back)
+TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back)
 {
 	json_t *a;
 
@@ -190,9 +183,8 @@ START_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back)
 		look_for(1);
 	}
 }
-END_TEST
 
-START_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found)
+TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found)
 {
 	for (uint64_t i = 0; i < 10; i++)
 		report(&brief, i, FINDING_WARNING);
@@ -213,9 +205,8 @@ START_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found)
 	ck_assert_uint_eq(count("?grade=suspected"), 0);
 	ck_assert_uint_eq(diagnose_refused(fx.diagnose), 0);
 }
-END_TEST
 
-START_TEST(an_answer_tells_whom_it_speaks_of)
+TEST(an_answer_tells_whom_it_speaks_of)
 {
 	static const char job[] = "SLURM_JOB_ID=47";
 	struct process *p[6];
@@ -249,7 +240,6 @@ START_TEST(an_answer_tells_whom_it_speaks_of)
 	ck_assert_str_eq(fx_text(a, "watched.jobs.0"), "47");
 	json_decref(a);
 }
-END_TEST
 
 static bool count_of_bo(const struct finding *f, void *arg)
 {
@@ -258,7 +248,7 @@ static bool count_of_bo(const struct finding *f, void *arg)
 }
 
 /* One of each id, where the other user has three: none has more than he, all together have. */
-START_TEST(nor_with_the_ids_that_a_user_has_beside_his_own)
+TEST(nor_with_the_ids_that_a_user_has_beside_his_own)
 {
 	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
 	const struct diagnose_config config = { .accounts = accounts };
@@ -279,9 +269,8 @@ START_TEST(nor_with_the_ids_that_a_user_has_beside_his_own)
 	diagnose_free(dg);
 	accounts_free(accounts);
 }
-END_TEST
 
-START_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between)
+TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between)
 {
 	static const char *const wanted[] = { "warning", "critical", "critical" };
 	static const char request[] = "GET /v1/stream?kinds=finding HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -306,7 +295,6 @@ START_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between)
 	free(text);
 	close(fd);
 }
-END_TEST
 
 static void kill_process(struct process *p)
 {
@@ -316,7 +304,7 @@ static void kill_process(struct process *p)
 	diagnose_ended(fx.diagnose, p, fx.now_ns);
 }
 
-START_TEST(who_dies_after_another_is_in_the_same_finding)
+TEST(who_dies_after_another_is_in_the_same_finding)
 {
 	struct process *first = fx_process(10, 0, 3), *second = fx_process(11, 0, 1);
 	static const char env[] = "RANK=11";
@@ -352,9 +340,8 @@ START_TEST(who_dies_after_another_is_in_the_same_finding)
 				     "died in the middle of " FX_FUNC " #41 on "));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_dies_with_another_users_communicator_is_a_finding_of_its_own)
+TEST(who_dies_with_another_users_communicator_is_a_finding_of_its_own)
 {
 	struct process *first = fx_process(10, 100, 3), *second = fx_process(11, 101, 1);
 	json_t *a;
@@ -367,9 +354,8 @@ START_TEST(who_dies_with_another_users_communicator_is_a_finding_of_its_own)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes.0.pid"), 11);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_dies_much_later_is_a_finding_of_its_own_and_a_clean_exit_is_none)
+TEST(who_dies_much_later_is_a_finding_of_its_own_and_a_clean_exit_is_none)
 {
 	struct process *first = fx_process(10, 0, 3), *second = fx_process(11, 0, 1);
 	struct process *third = fx_process(12, 0, 2);
@@ -381,27 +367,8 @@ START_TEST(who_dies_much_later_is_a_finding_of_its_own_and_a_clean_exit_is_none)
 	diagnose_ended(fx.diagnose, third, fx.now_ns);
 	ck_assert_uint_eq(count(""), 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nothing_wrong_is_an_empty_list),
-		FX_TEST(what_is_said_again_keeps_its_id_and_its_beginning),
-		FX_TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour),
-		FX_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing),
-		FX_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active),
-		FX_TEST(nobody_fills_the_store_for_other_users),
-		FX_TEST(nobody_pushes_out_what_ended_of_other_users),
-		FX_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back),
-		FX_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found),
-		FX_TEST(an_answer_tells_whom_it_speaks_of),
-		FX_TEST(nor_with_the_ids_that_a_user_has_beside_his_own),
-		FX_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between),
-		FX_TEST(who_dies_after_another_is_in_the_same_finding),
-		FX_TEST(who_dies_with_another_users_communicator_is_a_finding_of_its_own),
-		FX_TEST(who_dies_much_later_is_a_finding_of_its_own_and_a_clean_exit_is_none),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -23,7 +23,7 @@ static const struct discover_config config = {
 	.keep_ns = UINT64_C(60000000000),
 };
 
-START_TEST(new_segment_is_told_by_inotify)
+TEST(new_segment_is_told_by_inotify)
 {
 	pid_t pid;
 
@@ -40,9 +40,8 @@ START_TEST(new_segment_is_told_by_inotify)
 	fx_daemon_close(&fx);
 	ck_assert_uint_eq(fx.seen.forgotten, 1);
 }
-END_TEST
 
-START_TEST(segment_becomes_ready_later_or_is_given_up)
+TEST(segment_becomes_ready_later_or_is_given_up)
 {
 	struct shmring ring;
 
@@ -71,7 +70,6 @@ START_TEST(segment_becomes_ready_later_or_is_given_up)
 	ck_assert_uint_eq(fx.seen.appeared, 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static unsigned long queued_events(void)
 {
@@ -111,7 +109,7 @@ static void make_files(unsigned long n, bool heard)
 	}
 }
 
-START_TEST(overflow_of_the_notices_leads_to_a_scan)
+TEST(overflow_of_the_notices_leads_to_a_scan)
 {
 	unsigned long n = queued_events();
 	uint64_t looked_ns;
@@ -137,9 +135,8 @@ START_TEST(overflow_of_the_notices_leads_to_a_scan)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon)
+TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon)
 {
 	uint64_t opened_ns;
 	pid_t pid;
@@ -163,9 +160,8 @@ START_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(foreign_segment_is_left_alone_and_counted_once)
+TEST(foreign_segment_is_left_alone_and_counted_once)
 {
 	struct shmring ring;
 	char path[FX_PATH];
@@ -180,7 +176,6 @@ START_TEST(foreign_segment_is_left_alone_and_counted_once)
 	ck_assert_int_eq(access(fx_shm_path(&fx, name, path), F_OK), 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static size_t count_foreign(void)
 {
@@ -191,7 +186,7 @@ static size_t count_foreign(void)
 	return n;
 }
 
-START_TEST(running_process_of_another_format_is_told_until_it_ends)
+TEST(running_process_of_another_format_is_told_until_it_ends)
 {
 	const struct foreign *f;
 	struct shmring ring;
@@ -221,9 +216,8 @@ START_TEST(running_process_of_another_format_is_told_until_it_ends)
 	close(fd);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(segments_over_the_limit_wait_for_their_turn)
+TEST(segments_over_the_limit_wait_for_their_turn)
 {
 	pid_t pid[3];
 
@@ -244,7 +238,6 @@ START_TEST(segments_over_the_limit_wait_for_their_turn)
 	ck_assert_uint_eq(discover_attached(fx.discover), 2);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Only root can make what belongs to somebody else. */
 #define STRANGER 77
@@ -256,7 +249,7 @@ static bool is_root(void)
 	return geteuid() == 0;
 }
 
-START_TEST(no_user_takes_all_the_room)
+TEST(no_user_takes_all_the_room)
 {
 	struct discover_config four = config;
 
@@ -274,9 +267,8 @@ START_TEST(no_user_takes_all_the_room)
 	ck_assert_uint_eq(fx_process(&fx, 3)->uid, STRANGER);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(one_users_rubbish_does_not_blind_us)
+TEST(one_users_rubbish_does_not_blind_us)
 {
 	pid_t pid;
 
@@ -297,7 +289,6 @@ START_TEST(one_users_rubbish_does_not_blind_us)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Files of that user with segments' names, which are none. */
 static void make_rubbish(uid_t uid, int n)
@@ -327,7 +318,7 @@ static bool is_listed(const char *file)
 	return false;
 }
 
-START_TEST(rubbish_of_many_users_hides_no_job)
+TEST(rubbish_of_many_users_hides_no_job)
 {
 	if (!is_root())
 		return;
@@ -347,7 +338,6 @@ START_TEST(rubbish_of_many_users_hides_no_job)
 	ck_assert(is_listed(name));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* The segment `from` again as that of another process, or under another user's number. */
 static void copy_as(const char *from, uid_t owner, uid_t uid, pid_t pid, uint64_t start)
@@ -383,7 +373,7 @@ static uint64_t start_of(const char *file)
 }
 
 /* What dead processes left is read as well, but after what lives. */
-START_TEST(segments_of_the_dead_wait_for_those_of_the_living)
+TEST(segments_of_the_dead_wait_for_those_of_the_living)
 {
 	char dead[80];
 	pid_t pid;
@@ -403,10 +393,9 @@ START_TEST(segments_of_the_dead_wait_for_those_of_the_living)
 	ck_assert_uint_eq(fx.seen.ended, 41);		/* all of them, in the end */
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* One process that runs, and many segments that say that they are of it. */
-START_TEST(claims_without_a_lock_make_room_for_who_has_one)
+TEST(claims_without_a_lock_make_room_for_who_has_one)
 {
 	char greedy[80];
 	pid_t pid;
@@ -426,7 +415,6 @@ START_TEST(claims_without_a_lock_make_room_for_who_has_one)
 	ck_assert(is_listed(name));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Live processes of one user that are read. */
 static int count_read(uid_t uid)
@@ -439,7 +427,7 @@ static int count_read(uid_t uid)
 	return n;
 }
 
-START_TEST(segments_beside_the_one_that_a_process_holds_are_read_once)
+TEST(segments_beside_the_one_that_a_process_holds_are_read_once)
 {
 	struct discover_config many = config;
 	char greedy[80];
@@ -461,7 +449,6 @@ START_TEST(segments_beside_the_one_that_a_process_holds_are_read_once)
 	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* As many files as one process likes to make and to lock, all of which say that they are its. */
 static void hold_many(struct shmring *ring, struct shmring_lane *lane)
@@ -481,7 +468,7 @@ static void hold_many(struct shmring *ring, struct shmring_lane *lane)
 	fx_job_publish_some(ring, lane);
 }
 
-START_TEST(a_process_has_one_segment_however_many_it_holds)
+TEST(a_process_has_one_segment_however_many_it_holds)
 {
 	struct discover_config four = config;
 	char greedy[80];
@@ -500,7 +487,6 @@ START_TEST(a_process_has_one_segment_however_many_it_holds)
 	ck_assert_int_eq(count_read(STRANGER), 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static int count_waiting(uid_t uid)
 {
@@ -513,7 +499,7 @@ static int count_waiting(uid_t uid)
 	return n;
 }
 
-START_TEST(who_has_few_processes_is_read_where_others_have_many)
+TEST(who_has_few_processes_is_read_where_others_have_many)
 {
 	struct discover_config eight = config;
 
@@ -539,10 +525,9 @@ START_TEST(who_has_few_processes_is_read_where_others_have_many)
 	ck_assert_int_eq(count_waiting(STRANGER + 1), 6 - count_read(STRANGER + 1));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* The plugin takes another name where somebody has that one. */
-START_TEST(a_segment_with_a_number_behind_its_name_is_read)
+TEST(a_segment_with_a_number_behind_its_name_is_read)
 {
 	char path[FX_PATH], to[FX_PATH], other[96];
 
@@ -557,9 +542,8 @@ START_TEST(a_segment_with_a_number_behind_its_name_is_read)
 	ck_assert(fx_process(&fx, 0)->proven);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(a_process_that_ends_waits_no_more)
+TEST(a_process_that_ends_waits_no_more)
 {
 	pid_t pid[4];
 
@@ -578,9 +562,8 @@ START_TEST(a_process_that_ends_waits_no_more)
 	ck_assert_int_eq(count_waiting(geteuid()), 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_have_the_room_of_one)
+TEST(ids_of_one_user_have_the_room_of_one)
 {
 	struct discover_config eight = config;
 
@@ -602,10 +585,9 @@ START_TEST(ids_of_one_user_have_the_room_of_one)
 	fx_daemon_close(&fx);
 	accounts_free(eight.accounts);
 }
-END_TEST
 
 /* More than a slice: what lives is found in the end, and no look takes long. */
-START_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice)
+TEST(a_directory_that_is_full_is_gone_through_slice_by_slice)
 {
 	struct shmring ring;
 
@@ -624,9 +606,8 @@ START_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice)
 	ck_assert(is_listed(name));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(user_reads_no_segment_of_others)
+TEST_LOOP(user_reads_no_segment_of_others, 0, 2)
 {
 	struct discover_config only_own = config;
 
@@ -639,7 +620,6 @@ START_TEST(user_reads_no_segment_of_others)
 	ck_assert_uint_eq(fx.seen.appeared, only_own.everybody);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void move_away(void)
 {
@@ -649,7 +629,7 @@ static void move_away(void)
 	ck_assert_int_eq(rename(fx.dir, to), 0);
 }
 
-START_TEST(directory_that_comes_later_or_is_replaced_is_found)
+TEST(directory_that_comes_later_or_is_replaced_is_found)
 {
 	pid_t pid;
 
@@ -664,10 +644,9 @@ START_TEST(directory_that_comes_later_or_is_replaced_is_found)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* A daemon that is started again reads what the rings still hold. */
-START_TEST(second_daemon_picks_up_where_the_rings_allow)
+TEST(second_daemon_picks_up_where_the_rings_allow)
 {
 	struct shmring_lane *lane;
 	const struct process *p;
@@ -691,7 +670,6 @@ START_TEST(second_daemon_picks_up_where_the_rings_allow)
 	ck_assert_uint_eq(fx.seen.last_parent, 5999);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* How long from "ready" to the first read of a segment that was seen unready. */
 static uint64_t attach_ns(void)
@@ -716,7 +694,7 @@ static uint64_t attach_ns(void)
 	return from_ns;
 }
 
-START_TEST(segment_is_read_soon_after_it_is_ready)
+TEST(segment_is_read_soon_after_it_is_ready)
 {
 	static const uint64_t soon_ns = 50000000;	/* the next look at all is due in 100 ms */
 	uint64_t best_ns = UINT64_MAX;
@@ -728,35 +706,8 @@ START_TEST(segment_is_read_soon_after_it_is_ready)
 	}
 	ck_assert_uint_le(best_ns, soon_ns);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(new_segment_is_told_by_inotify),
-		FX_TEST(segment_becomes_ready_later_or_is_given_up),
-		FX_TEST(segment_is_read_soon_after_it_is_ready),
-		FX_TEST(overflow_of_the_notices_leads_to_a_scan),
-		FX_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon),
-		FX_TEST(foreign_segment_is_left_alone_and_counted_once),
-		FX_TEST(running_process_of_another_format_is_told_until_it_ends),
-		FX_TEST(segments_over_the_limit_wait_for_their_turn),
-		FX_TEST(no_user_takes_all_the_room),
-		FX_TEST(one_users_rubbish_does_not_blind_us),
-		FX_TEST(rubbish_of_many_users_hides_no_job),
-		FX_TEST(segments_of_the_dead_wait_for_those_of_the_living),
-		FX_TEST(claims_without_a_lock_make_room_for_who_has_one),
-		FX_TEST(segments_beside_the_one_that_a_process_holds_are_read_once),
-		FX_TEST(a_process_has_one_segment_however_many_it_holds),
-		FX_TEST(who_has_few_processes_is_read_where_others_have_many),
-		FX_TEST(a_segment_with_a_number_behind_its_name_is_read),
-		FX_TEST(a_process_that_ends_waits_no_more),
-		FX_TEST(ids_of_one_user_have_the_room_of_one),
-		FX_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice),
-		FX_LOOP(user_reads_no_segment_of_others, 0, 2),
-		FX_TEST(directory_that_comes_later_or_is_replaced_is_found),
-		FX_TEST(second_daemon_picks_up_where_the_rings_allow),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

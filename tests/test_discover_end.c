@@ -30,7 +30,7 @@ static void leave_three_in_flight(struct shmring *ring, struct shmring_lane *lan
 		fx_job_start(lane, n);
 }
 
-START_TEST(killed_process_is_drained_shown_and_its_file_removed)
+TEST(killed_process_is_drained_shown_and_its_file_removed)
 {
 	const struct process *p;
 	pid_t pid;
@@ -58,10 +58,9 @@ START_TEST(killed_process_is_drained_shown_and_its_file_removed)
 	ck_assert_uint_eq(fx.seen.appeared, 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Whatever bears a segment's name: only what was read as one is ours to remove. */
-START_TEST(what_is_no_segment_stays_where_it_is)
+TEST(what_is_no_segment_stays_where_it_is)
 {
 	char rubbish[64], other[64], path[FX_PATH], link_path[FX_PATH];
 	pid_t pid;
@@ -86,9 +85,8 @@ START_TEST(what_is_no_segment_stays_where_it_is)
 	unlink(fx_shm_path(&fx, rubbish, path));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(process_that_nobody_waits_for_is_dead_as_well)
+TEST(process_that_nobody_waits_for_is_dead_as_well)
 {
 	siginfo_t info;
 	pid_t pid;
@@ -102,9 +100,8 @@ START_TEST(process_that_nobody_waits_for_is_dead_as_well)
 	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(black_box_of_a_process_that_died_before_us_is_read)
+TEST(black_box_of_a_process_that_died_before_us_is_read)
 {
 	char dir[80];
 	pid_t pid;
@@ -122,7 +119,6 @@ START_TEST(black_box_of_a_process_that_died_before_us_is_read)
 	ck_assert(!there(name));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void say_goodbye(struct shmring *ring, struct shmring_lane *lane)
 {
@@ -140,7 +136,7 @@ static void say_goodbye_late(struct shmring *ring, struct shmring_lane *lane)
 	say_goodbye(ring, lane);
 }
 
-START_TEST(process_that_said_goodbye_has_exited)
+TEST(process_that_said_goodbye_has_exited)
 {
 	int status;
 	pid_t pid;
@@ -160,9 +156,8 @@ START_TEST(process_that_said_goodbye_has_exited)
 	ck_assert(!there(name));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(lost_lock_alone_does_not_make_a_running_process_dead)
+TEST(lost_lock_alone_does_not_make_a_running_process_dead)
 {
 	char path[FX_PATH];
 	struct shmring ring;
@@ -176,9 +171,8 @@ START_TEST(lost_lock_alone_does_not_make_a_running_process_dead)
 	ck_assert_uint_eq(fx.seen.ended, 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(new_file_under_the_old_name_is_a_new_segment)
+TEST(new_file_under_the_old_name_is_a_new_segment)
 {
 	struct shmring old, new;
 
@@ -195,9 +189,8 @@ START_TEST(new_file_under_the_old_name_is_a_new_segment)
 	ck_assert_uint_eq(discover_attached(fx.discover), 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(process_that_exits_at_once_is_read_to_its_end)
+TEST(process_that_exits_at_once_is_read_to_its_end)
 {
 	struct shmring_lane *lane;
 	struct shmring ring;
@@ -219,9 +212,8 @@ START_TEST(process_that_exits_at_once_is_read_to_its_end)
 	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(what_others_wrote_is_known_before_a_process_is_over)
+TEST(what_others_wrote_is_known_before_a_process_is_over)
 {
 	struct shmring_lane *lane;
 	struct shmring ring;
@@ -239,9 +231,8 @@ START_TEST(what_others_wrote_is_known_before_a_process_is_over)
 	ck_assert_uint_eq(fx.seen.events_at_end, 100);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(only_the_last_that_ended_are_remembered)
+TEST(only_the_last_that_ended_are_remembered)
 {
 	fx_daemon_open_with(&fx, (struct discover_config){
 		.everybody = true, .max_segments = 2, .max_ended = 2,
@@ -260,11 +251,10 @@ START_TEST(only_the_last_that_ended_are_remembered)
 	ck_assert_ptr_null(fx_process(&fx, 2));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static struct memory memory;	/* the daemon of a test that fails points to it */
 
-START_TEST(oldest_that_ended_goes_where_memory_is_tight)
+TEST(oldest_that_ended_goes_where_memory_is_tight)
 {
 	memory = (struct memory){ .most = 1 << 20 };
 	fx_daemon_open_with(&fx, (struct discover_config){
@@ -291,11 +281,10 @@ START_TEST(oldest_that_ended_goes_where_memory_is_tight)
 	ck_assert_uint_eq(fx_process(&fx, 0)->id, 2);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 #define STRANGER 77
 
-START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
+TEST(many_ends_of_one_user_do_not_push_out_another_s)
 {
 	if (geteuid() != 0) {
 		fx_skip("only root can be somebody else");
@@ -319,7 +308,6 @@ START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
 	ck_assert_uint_eq(fx_process(&fx, 3)->id, 7);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void join_a_pair(struct shmring *ring, struct shmring_lane *lane)
 {
@@ -334,7 +322,7 @@ static void join_a_pair(struct shmring *ring, struct shmring_lane *lane)
 }
 
 /* With as many communicators of others in its segment as it likes. */
-START_TEST(another_user_s_process_waits_for_nobody)
+TEST(another_user_s_process_waits_for_nobody)
 {
 	char other[80];
 	pid_t dead;
@@ -354,9 +342,8 @@ START_TEST(another_user_s_process_waits_for_nobody)
 	ck_assert_uint_eq(fx.seen.forgotten, 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(who_died_is_remembered_while_others_wait_for_it)
+TEST(who_died_is_remembered_while_others_wait_for_it)
 {
 	char other[80];
 	pid_t dead, alive;
@@ -380,26 +367,8 @@ START_TEST(who_died_is_remembered_while_others_wait_for_it)
 	ck_assert_uint_eq(fx.seen.forgotten, 2);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(killed_process_is_drained_shown_and_its_file_removed),
-		FX_TEST(what_is_no_segment_stays_where_it_is),
-		FX_TEST(process_that_nobody_waits_for_is_dead_as_well),
-		FX_TEST(black_box_of_a_process_that_died_before_us_is_read),
-		FX_TEST(process_that_said_goodbye_has_exited),
-		FX_TEST(lost_lock_alone_does_not_make_a_running_process_dead),
-		FX_TEST(new_file_under_the_old_name_is_a_new_segment),
-		FX_TEST(process_that_exits_at_once_is_read_to_its_end),
-		FX_TEST(what_others_wrote_is_known_before_a_process_is_over),
-		FX_TEST(another_user_s_process_waits_for_nobody),
-		FX_TEST(who_died_is_remembered_while_others_wait_for_it),
-		FX_TEST(oldest_that_ended_goes_where_memory_is_tight),
-		FX_TEST(only_the_last_that_ended_are_remembered),
-		FX_TEST(many_ends_of_one_user_do_not_push_out_another_s),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

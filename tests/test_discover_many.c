@@ -47,7 +47,7 @@ static void check_bounds(void)
 	ck_assert_uint_eq(n, fx.seen.appeared - fx.seen.forgotten);
 }
 
-START_TEST(all_may_end_at_once)
+TEST(all_may_end_at_once)
 {
 	fx_daemon_open_with(&fx, config);
 	start_jobs(0, ALLOWED);
@@ -62,9 +62,8 @@ START_TEST(all_may_end_at_once)
 	ck_assert_uint_eq(fx_process(&fx, 0)->id, ALLOWED - ENDED + 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(more_may_begin_at_once_than_are_read)
+TEST(more_may_begin_at_once_than_are_read)
 {
 	fx_daemon_open_with(&fx, config);
 	start_jobs(0, JOBS);
@@ -77,10 +76,9 @@ START_TEST(more_may_begin_at_once_than_are_read)
 	kill_jobs(0, JOBS);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* In one pass all that are read end, and those that waited take their places, and end. */
-START_TEST(all_may_end_as_others_begin)
+TEST(all_may_end_as_others_begin)
 {
 	fx_daemon_open_with(&fx, config);
 	start_jobs(0, JOBS);
@@ -96,15 +94,8 @@ START_TEST(all_may_end_as_others_begin)
 	ck_assert_uint_eq(discover_attached(fx.discover), 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(all_may_end_at_once),
-		FX_TEST(more_may_begin_at_once_than_are_read),
-		FX_TEST(all_may_end_as_others_begin),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -71,7 +71,7 @@ static void put_mounts(int pid)
 #define NCCL_MAP   "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libnccl.so.2.28\n"
 #define PLUGIN_MAP "7f02-7f03 r-xp 0 08:01 2 /opt/lib/libnccl-profiler-insp.so\n"
 
-START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
+TEST(who_uses_nccl_is_told_from_what_is_mapped)
 {
 	json_t *jobs, *job;
 
@@ -99,9 +99,8 @@ START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
 	ck_assert(json_is_true(json_object_get(job, "own_mounts")));
 	json_decref(jobs);
 }
-END_TEST
 
-START_TEST(what_may_not_be_read_is_no_reason_to_fail)
+TEST(what_may_not_be_read_is_no_reason_to_fail)
 {
 	json_t *jobs;
 
@@ -115,9 +114,8 @@ START_TEST(what_may_not_be_read_is_no_reason_to_fail)
 	ck_assert_uint_eq(json_array_size(jobs), 0);
 	json_decref(jobs);
 }
-END_TEST
 
-START_TEST(a_container_with_its_own_directory_is_seen)
+TEST(a_container_with_its_own_directory_is_seen)
 {
 	char environment[128];
 	int len = snprintf(environment, sizeof(environment), "NCCLINSP_SHM_DIR=%s", shm);
@@ -131,9 +129,8 @@ START_TEST(a_container_with_its_own_directory_is_seen)
 	ck_assert(json_is_false(json_object_get(json_array_get(jobs, 0), "other_dir")));
 	json_decref(jobs);
 }
-END_TEST
 
-START_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level)
+TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level)
 {
 	static const char environment[] = "NCCL_PROFILER_PLUGIN=/none/insp.so\0NCCLINSP_CONTROL=";
 	char control[96], entry[256];
@@ -162,7 +159,6 @@ START_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level)
 		json_decref(jobs);
 	}
 }
-END_TEST
 
 static const struct {
 	const char *job;
@@ -208,7 +204,7 @@ static const struct {
 	  "switched off" },
 };
 
-START_TEST(each_process_is_judged_by_itself)
+TEST_LOOP(each_process_is_judged_by_itself, 0, FX_COUNT(cases))
 {
 	json_t *job = json_loads(cases[_i].job, 0, NULL), *jobs, *known, *rows, *row;
 
@@ -235,7 +231,6 @@ START_TEST(each_process_is_judged_by_itself)
 	json_decref(known);
 	json_decref(rows);
 }
-END_TEST
 
 static void put_sys(const char *name, const char *text)
 {
@@ -246,7 +241,7 @@ static void put_sys(const char *name, const char *text)
 	ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(process_that_may_not_run_near_its_gpu_is_told)
+TEST(process_that_may_not_run_near_its_gpu_is_told)
 {
 	struct doctor doctor = { .rows = json_array() };
 	char sys[80];
@@ -303,18 +298,8 @@ START_TEST(process_that_may_not_run_near_its_gpu_is_told)
 	json_decref(ranks);
 	json_decref(doctor.rows);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_uses_nccl_is_told_from_what_is_mapped),
-		FX_TEST(what_may_not_be_read_is_no_reason_to_fail),
-		FX_TEST(a_container_with_its_own_directory_is_seen),
-		FX_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level),
-		FX_LOOP(each_process_is_judged_by_itself, 0, FX_COUNT(cases)),
-		FX_TEST(process_that_may_not_run_near_its_gpu_is_told),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -15,7 +15,7 @@
 static struct fx_daemon fx;
 static struct fx_job job;
 
-START_TEST(records_of_both_sizes_arrive_whole_and_in_order)
+TEST(records_of_both_sizes_arrive_whole_and_in_order)
 {
 	const struct process *p;
 
@@ -38,9 +38,8 @@ START_TEST(records_of_both_sizes_arrive_whole_and_in_order)
 	ck_assert_uint_eq(p->loss.rejected, 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(lapped_reader_counts_to_the_record_what_it_missed)
+TEST(lapped_reader_counts_to_the_record_what_it_missed)
 {
 	const struct process *p;
 
@@ -56,9 +55,8 @@ START_TEST(lapped_reader_counts_to_the_record_what_it_missed)
 	ck_assert_uint_eq(p->loss.before, 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours)
+TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours)
 {
 	const struct process *p;
 
@@ -73,7 +71,6 @@ START_TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours)
 	ck_assert_uint_eq(p->loss.overrun, 0);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Lanes belong to threads that live: each of these makes one, and waits. */
 #define LANES 12
@@ -89,7 +86,7 @@ static void *own_a_lane(void *arg)
 	return NULL;
 }
 
-START_TEST(one_poll_takes_more_than_its_buffer_holds)
+TEST(one_poll_takes_more_than_its_buffer_holds)
 {
 	struct shmring_lane *lanes[LANES];
 	pthread_t thread[LANES];
@@ -112,9 +109,8 @@ START_TEST(one_poll_takes_more_than_its_buffer_holds)
 		pthread_join(thread[i], NULL);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(losses_of_the_process_itself_are_shown)
+TEST(losses_of_the_process_itself_are_shown)
 {
 	const struct process *p;
 	struct drain_totals sum;
@@ -145,7 +141,6 @@ START_TEST(losses_of_the_process_itself_are_shown)
 	ck_assert_uint_eq(sum.lost, 18);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void publish_raw(uint8_t type, uint8_t form, uint16_t comm)
 {
@@ -160,7 +155,7 @@ static void publish_raw(uint8_t type, uint8_t form, uint16_t comm)
 	shmring_publish(job.lane, rec, rec->start);
 }
 
-START_TEST(unknown_and_refused_records_are_counted_and_skipped)
+TEST(unknown_and_refused_records_are_counted_and_skipped)
 {
 	const struct process *p;
 
@@ -178,7 +173,6 @@ START_TEST(unknown_and_refused_records_are_counted_and_skipped)
 	ck_assert_uint_eq(fx.seen.last_parent, 4);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void begin_comm(uint32_t i, int32_t rank, const char *text, bool ready)
 {
@@ -195,7 +189,7 @@ static void begin_comm(uint32_t i, int32_t rank, const char *text, bool ready)
 	atomic_store_explicit(&job.ring.live->comms, i + 1, memory_order_relaxed);
 }
 
-START_TEST(communicators_appear_when_ready_and_are_seen_to_end)
+TEST(communicators_appear_when_ready_and_are_seen_to_end)
 {
 	struct process *p;
 
@@ -218,9 +212,8 @@ START_TEST(communicators_appear_when_ready_and_are_seen_to_end)
 	ck_assert_uint_eq(process_comm(p, 1)->finalize_ticks, 5);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(names_are_known_before_the_records_that_use_them)
+TEST(names_are_known_before_the_records_that_use_them)
 {
 	struct process *p;
 
@@ -243,9 +236,8 @@ START_TEST(names_are_known_before_the_records_that_use_them)
 	ck_assert_ptr_null(process_name(p, 101));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle)
+TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle)
 {
 	uint64_t now, next;
 
@@ -267,7 +259,6 @@ START_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle)
 	}
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 static void flood(struct shmring *r, struct shmring_lane *l)
 {
@@ -276,7 +267,7 @@ static void flood(struct shmring *r, struct shmring_lane *l)
 	fx_job_publish_range(l, 0, 3000000);
 }
 
-START_TEST(writer_at_full_speed_is_accounted_for_to_the_record)
+TEST(writer_at_full_speed_is_accounted_for_to_the_record)
 {
 	const struct process *p;
 	int status;
@@ -298,7 +289,6 @@ START_TEST(writer_at_full_speed_is_accounted_for_to_the_record)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* One that is asked for events, so that it may be left alone while it does nothing. */
 static void open_asked_job(void)
@@ -310,7 +300,7 @@ static void open_asked_job(void)
 		fx_daemon_step(&fx, 1);
 }
 
-START_TEST(what_is_seen_between_two_polls_is_read_by_the_next)
+TEST(what_is_seen_between_two_polls_is_read_by_the_next)
 {
 	const struct live_slot *slots;
 
@@ -324,10 +314,9 @@ START_TEST(what_is_seen_between_two_polls_is_read_by_the_next)
 	}
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Its number is told before it is there, in a table of its own. */
-START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
+TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 {
 	struct nci_comm *comm;
 
@@ -343,9 +332,8 @@ START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 	ck_assert_ptr_nonnull(process_comm(fx_process(&fx, 0), 0));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(order_is_known_whole_though_its_level_is_told_before_the_rest)
+TEST(order_is_known_whole_though_its_level_is_told_before_the_rest)
 {
 	open_asked_job();
 	usleep(120000);
@@ -359,7 +347,6 @@ START_TEST(order_is_known_whole_though_its_level_is_told_before_the_rest)
 	ck_assert_uint_eq(fx_process(&fx, 0)->steering.sequence, 7);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 #define SECOND	UINT64_C(1000000000)
 
@@ -386,7 +373,7 @@ static uint32_t looks_of(uint32_t n, bool unchanged, uint64_t quiet_ns, uint64_t
 	return looks;
 }
 
-START_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often)
+TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often)
 {
 	ck_assert_uint_eq(looks_of(100, false, 20 * SECOND, SECOND / 50), 100 * 50);
 	ck_assert_uint_eq(looks_of(100, true, 0, SECOND / 50), 100 * 50);
@@ -395,10 +382,9 @@ START_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often)
 	ck_assert_uint_eq(looks_of(500, true, 10 * SECOND, SECOND / 50), 500 * 2);
 	ck_assert_uint_eq(looks_of(1, true, 10 * SECOND, SECOND / 50), 50);
 }
-END_TEST
 
 /* The job whose processes they are has begun again: some of them are looked at right away. */
-START_TEST(any_poll_looks_at_some_of_those_that_do_nothing)
+TEST(any_poll_looks_at_some_of_those_that_do_nothing)
 {
 	struct attached at[192];
 	uint32_t least = 192, most = 0;
@@ -421,27 +407,8 @@ START_TEST(any_poll_looks_at_some_of_those_that_do_nothing)
 	ck_assert_uint_ge(least, 192 / 5 - 2);
 	ck_assert_uint_le(most, 192 / 5 + 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(records_of_both_sizes_arrive_whole_and_in_order),
-		FX_TEST(lapped_reader_counts_to_the_record_what_it_missed),
-		FX_TEST(what_was_overwritten_before_we_came_is_no_loss_of_ours),
-		FX_TEST(one_poll_takes_more_than_its_buffer_holds),
-		FX_TEST(losses_of_the_process_itself_are_shown),
-		FX_TEST(unknown_and_refused_records_are_counted_and_skipped),
-		FX_TEST(communicators_appear_when_ready_and_are_seen_to_end),
-		FX_TEST(names_are_known_before_the_records_that_use_them),
-		FX_TEST(polls_come_faster_as_lanes_fill_and_slower_when_idle),
-		FX_TEST(what_is_seen_between_two_polls_is_read_by_the_next),
-		FX_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens),
-		FX_TEST(order_is_known_whole_though_its_level_is_told_before_the_rest),
-		FX_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often),
-		FX_TEST(any_poll_looks_at_some_of_those_that_do_nothing),
-		FX_TEST(writer_at_full_speed_is_accounted_for_to_the_record),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void (*const lies[])(void) = {
 	ring_cut, next_lane_outside,
 };
 
-START_TEST(segment_that_lies_is_dropped_and_never_read_again)
+TEST_LOOP(segment_that_lies_is_dropped_and_never_read_again, 0, FX_COUNT(lies))
 {
 	fx_daemon_open_job(&fx, &job);
 	fx_job_publish_range(job.lane, 0, 100);
@@ -67,9 +67,8 @@ START_TEST(segment_that_lies_is_dropped_and_never_read_again)
 	ck_assert_uint_eq(discover_refused(fx.discover), 1);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(torn_end_of_a_lane_is_not_delivered)
+TEST(torn_end_of_a_lane_is_not_delivered)
 {
 	fx_daemon_open_job(&fx, &job);
 	fx_job_publish_range(job.lane, 0, 10);
@@ -80,7 +79,6 @@ START_TEST(torn_end_of_a_lane_is_not_delivered)
 	ck_assert_ptr_nonnull(fx_process(&fx, 0));
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 /* Numbers that find the edges: small, just around sizes, huge, or anything. */
 static uint64_t odd_number(void)
@@ -110,7 +108,7 @@ static void spoil(size_t bytes)
 		((uint64_t *)job.lane->pool)[fx_random() % (SHMRING_SLOTS * 16)] = odd_number();
 }
 
-START_TEST(random_damage_never_harms_the_reader)
+TEST_LOOP(random_damage_never_harms_the_reader, 0, 8)
 {
 	char path[FX_PATH];
 
@@ -134,16 +132,8 @@ START_TEST(random_damage_never_harms_the_reader)
 		unlink(fx_shm_path(&fx, job.name, path));
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(segment_that_lies_is_dropped_and_never_read_again, 0,
-			FX_COUNT(lies)),
-		FX_TEST(torn_end_of_a_lane_is_not_delivered),
-		FX_LOOP(random_damage_never_harms_the_reader, 0, 8),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

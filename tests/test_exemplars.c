@@ -138,21 +138,19 @@ static uint64_t threshold_of(uint64_t ops, uint64_t p999_ns)
 	return exemplars_threshold_ns(&usual);
 }
 
-START_TEST(few_others_are_no_measure)
+TEST(few_others_are_no_measure)
 {
 	ck_assert_uint_eq(threshold_of(EXEMPLARS_LEAST_OPS - 1, MS), UNKNOWN_U64);
 	ck_assert_uint_eq(threshold_of(EXEMPLARS_LEAST_OPS, MS), 2 * MS);
 }
-END_TEST
 
-START_TEST(microseconds_make_no_exemplar)
+TEST(microseconds_make_no_exemplar)
 {
 	ck_assert_uint_eq(threshold_of(5000, 20000), 20000 + EXEMPLARS_EXCESS_NS);
 	ck_assert_uint_eq(threshold_of(5000, 100 * MS), 110 * MS);
 }
-END_TEST
 
-START_TEST(what_is_at_its_threshold_is_not_beyond)
+TEST(what_is_at_its_threshold_is_not_beyond)
 {
 	struct op op = make_op(0, 0, 7);
 
@@ -161,11 +159,10 @@ START_TEST(what_is_at_its_threshold_is_not_beyond)
 	end_op(&op, 12);
 	ck_assert_uint_eq(stats().beyond, 1);
 }
-END_TEST
 
 /* ---- windows --------------------------------------------------------------------------- */
 
-START_TEST(a_slow_operation_becomes_a_file_when_its_window_has_closed)
+TEST(a_slow_operation_becomes_a_file_when_its_window_has_closed)
 {
 	ck_assert_uint_eq(exemplars_due_ns(x, newest), UINT64_MAX);
 	end_slow(7, 2, 41);
@@ -188,9 +185,8 @@ START_TEST(a_slow_operation_becomes_a_file_when_its_window_has_closed)
 	ck_assert_uint_eq(seen[0].at_real_ns, EPOCH + 1000 * SECOND);
 	ck_assert_uint_eq(stats().files, 1);
 }
-END_TEST
 
-START_TEST(a_job_that_is_slow_everywhere_makes_one_file)
+TEST(a_job_that_is_slow_everywhere_makes_one_file)
 {
 	for (int i = 0; i < 4; i++)
 		end_slow(0, i, 41);
@@ -211,9 +207,8 @@ START_TEST(a_job_that_is_slow_everywhere_makes_one_file)
 	pass(2 * SECOND);
 	ck_assert_int_eq(fills, 2);
 }
-END_TEST
 
-START_TEST(there_is_no_end_of_slow_ones_but_of_what_is_told)
+TEST(there_is_no_end_of_slow_ones_but_of_what_is_told)
 {
 	for (int i = 0; i < 3 * EXEMPLARS_BEYOND; i++)
 		end_slow(0, 0, (uint64_t)i);
@@ -221,9 +216,8 @@ START_TEST(there_is_no_end_of_slow_ones_but_of_what_is_told)
 	ck_assert_uint_eq(filled.nbeyond, EXEMPLARS_BEYOND);
 	ck_assert_uint_eq(filled.head.merged, 3 * EXEMPLARS_BEYOND - 1);
 }
-END_TEST
 
-START_TEST(a_minute_has_its_number_and_what_is_skipped_is_counted)
+TEST(a_minute_has_its_number_and_what_is_skipped_is_counted)
 {
 	for (uint64_t i = 0; i < EXEMPLARS_PER_MINUTE + 3; i++) {
 		end_slow(0, 0, i);
@@ -239,9 +233,8 @@ START_TEST(a_minute_has_its_number_and_what_is_skipped_is_counted)
 	pass(2 * SECOND);
 	ck_assert_int_eq(fills, EXEMPLARS_PER_MINUTE + 1);
 }
-END_TEST
 
-START_TEST(each_user_has_windows_and_minutes_of_his_own)
+TEST(each_user_has_windows_and_minutes_of_his_own)
 {
 	for (uint64_t i = 0; i < EXEMPLARS_PER_MINUTE + 1; i++) {
 		end_slow(1, 0, i);
@@ -254,9 +247,8 @@ START_TEST(each_user_has_windows_and_minutes_of_his_own)
 	ck_assert_uint_eq(filled.head.uid, 2);
 	ck_assert_uint_eq(filled.head.merged, 0);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_share_a_place_and_no_window)
+TEST(ids_of_one_user_share_a_place_and_no_window)
 {
 	close_all();
 	accounts = fx_accounts("1000:100000:65536\n");
@@ -275,9 +267,8 @@ START_TEST(ids_of_one_user_share_a_place_and_no_window)
 	accounts_free(accounts);
 	accounts = NULL;
 }
-END_TEST
 
-START_TEST(one_user_too_many_waits_for_a_place)
+TEST(one_user_too_many_waits_for_a_place)
 {
 	for (uid_t uid = 0; uid < EXEMPLARS_USERS + 1; uid++)
 		end_slow(uid, 0, 1);
@@ -289,9 +280,8 @@ START_TEST(one_user_too_many_waits_for_a_place)
 	end_slow(EXEMPLARS_USERS, 0, 3);
 	ck_assert_uint_eq(stats().skipped, 2);
 }
-END_TEST
 
-START_TEST(a_log_that_forgets_fast_closes_the_window_early)
+TEST(a_log_that_forgets_fast_closes_the_window_early)
 {
 	end_slow(0, 0, 1);
 	newest += OPLOG_DEFAULT / 2 - 1;
@@ -302,9 +292,8 @@ START_TEST(a_log_that_forgets_fast_closes_the_window_early)
 	ck_assert_int_eq(fills, 1);
 	ck_assert_uint_eq(filled.to_ns, now);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_counted)
+TEST(what_cannot_be_written_is_counted)
 {
 	fill_error = -ENOMEM;
 	end_slow(0, 0, 1);
@@ -312,7 +301,6 @@ START_TEST(what_cannot_be_written_is_counted)
 	ck_assert_uint_eq(stats().failed, 1);
 	ck_assert_int_eq(list(), 0);
 }
-END_TEST
 
 /* ---- files -------------------------------------------------------------------------------- */
 
@@ -333,7 +321,7 @@ static void write_some(int n)
 	}
 }
 
-START_TEST(the_oldest_make_room)
+TEST(the_oldest_make_room)
 {
 	write_some(EXEMPLARS_FILES + 5);
 	ck_assert_uint_eq(stats().files, EXEMPLARS_FILES);
@@ -341,9 +329,8 @@ START_TEST(the_oldest_make_room)
 	ck_assert_uint_eq(seen[0].seq, EXEMPLARS_FILES + 4);
 	ck_assert_uint_eq(seen[EXEMPLARS_FILES - 1].seq, 5);
 }
-END_TEST
 
-START_TEST(a_restart_keeps_the_list)
+TEST(a_restart_keeps_the_list)
 {
 	write_some(3);
 	close_all();
@@ -354,7 +341,6 @@ START_TEST(a_restart_keeps_the_list)
 	ck_assert_uint_eq(seen[2].at_mono_ns, 0);
 	ck_assert_uint_eq(seen[2].at_real_ns, EPOCH + 1000 * SECOND);
 }
-END_TEST
 
 static void put_file(const char *name, const char *text)
 {
@@ -364,7 +350,7 @@ static void put_file(const char *name, const char *text)
 	fclose(f);
 }
 
-START_TEST(what_is_no_exemplar_is_not_listed)
+TEST(what_is_no_exemplar_is_not_listed)
 {
 	write_some(1);
 	close_all();
@@ -377,9 +363,8 @@ START_TEST(what_is_no_exemplar_is_not_listed)
 	open_all();
 	ck_assert_int_eq(list(), 1);
 }
-END_TEST
 
-START_TEST(only_what_is_there_by_that_name_can_be_read)
+TEST(only_what_is_there_by_that_name_can_be_read)
 {
 	const char *const games[] = {
 		"", ".", "..", "../exemplars", "../../etc/passwd", "/etc/passwd", "*",
@@ -398,9 +383,8 @@ START_TEST(only_what_is_there_by_that_name_can_be_read)
 	for (int i = 0; i < FX_COUNT(games); i++)
 		ck_assert_int_eq(exemplars_read(x, games[i], &text, &bytes), -ENOENT);
 }
-END_TEST
 
-START_TEST(ids_of_one_moment_differ)
+TEST(ids_of_one_moment_differ)
 {
 	end_slow(1, 0, 1);
 	end_slow(2, 0, 1);
@@ -409,9 +393,8 @@ START_TEST(ids_of_one_moment_differ)
 	ck_assert_int_eq(list(), 2);
 	ck_assert_str_ne(seen[0].id, seen[1].id);
 }
-END_TEST
 
-START_TEST(clock_that_is_set_back_is_believed)
+TEST(clock_that_is_set_back_is_believed)
 {
 	end_slow(1, 0, 1);
 	pass(2 * SECOND);
@@ -424,11 +407,10 @@ START_TEST(clock_that_is_set_back_is_believed)
 	ck_assert_uint_eq(seen[1].at_real_ns - seen[0].at_real_ns, 3600 * SECOND - 2 * SECOND);
 	ck_assert_str_lt(seen[0].id, seen[1].id);
 }
-END_TEST
 
 /* ---- heads ---------------------------------------------------------------------------------- */
 
-START_TEST(a_head_reads_back_as_it_was)
+TEST(a_head_reads_back_as_it_was)
 {
 	struct exemplar_head h = {
 		.id = "20260101T000000.000000007Z", .uid = 12, .at_real_ns = EPOCH + 123456789,
@@ -454,9 +436,8 @@ START_TEST(a_head_reads_back_as_it_was)
 	json_deinit(&again);
 	json_deinit(&j);
 }
-END_TEST
 
-START_TEST(unknown_reads_back_as_unknown)
+TEST(unknown_reads_back_as_unknown)
 {
 	struct exemplar_head h = { .id = "i", .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32,
 				   .pid = 1, .bytes = UNKNOWN_U64, .seq = UNKNOWN_U64 }, back;
@@ -471,32 +452,8 @@ START_TEST(unknown_reads_back_as_unknown)
 	ck_assert_str_eq(back.comm_name, "");
 	json_deinit(&j);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(few_others_are_no_measure),
-		FX_TEST(microseconds_make_no_exemplar),
-		FX_TEST(what_is_at_its_threshold_is_not_beyond),
-		FX_TEST(a_slow_operation_becomes_a_file_when_its_window_has_closed),
-		FX_TEST(a_job_that_is_slow_everywhere_makes_one_file),
-		FX_TEST(there_is_no_end_of_slow_ones_but_of_what_is_told),
-		FX_TEST(a_minute_has_its_number_and_what_is_skipped_is_counted),
-		FX_TEST(each_user_has_windows_and_minutes_of_his_own),
-		FX_TEST(ids_of_one_user_share_a_place_and_no_window),
-		FX_TEST(one_user_too_many_waits_for_a_place),
-		FX_TEST(a_log_that_forgets_fast_closes_the_window_early),
-		FX_TEST(what_cannot_be_written_is_counted),
-		FX_TEST(the_oldest_make_room),
-		FX_TEST(a_restart_keeps_the_list),
-		FX_TEST(what_is_no_exemplar_is_not_listed),
-		FX_TEST(only_what_is_there_by_that_name_can_be_read),
-		FX_TEST(ids_of_one_moment_differ),
-		FX_TEST(clock_that_is_set_back_is_believed),
-		FX_TEST(a_head_reads_back_as_it_was),
-		FX_TEST(unknown_reads_back_as_unknown),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -26,7 +26,7 @@ static void is_text(const char *want)
 		      (int)e.out.bytes, e.out.text);
 }
 
-START_TEST(every_family_has_its_help_and_type_also_without_samples)
+TEST(every_family_has_its_help_and_type_also_without_samples)
 {
 	exposition_family(&e, "x_ops_total", EXPOSITION_COUNTER, "Operations.");
 	exposition_family(&e, "x_info", EXPOSITION_INFO, "Facts.");
@@ -35,9 +35,8 @@ START_TEST(every_family_has_its_help_and_type_also_without_samples)
 	is_text("# HELP x_ops_total Operations.\n# TYPE x_ops_total counter\n"
 		"# HELP x_info Facts.\n# TYPE x_info gauge\nx_info 1\n");
 }
-END_TEST
 
-START_TEST(openmetrics_names_families_without_suffix_and_says_where_it_ends)
+TEST(openmetrics_names_families_without_suffix_and_says_where_it_ends)
 {
 	e.open = true;
 	exposition_family(&e, "x_ops_total", EXPOSITION_COUNTER, "Operations.");
@@ -47,9 +46,8 @@ START_TEST(openmetrics_names_families_without_suffix_and_says_where_it_ends)
 	is_text("# HELP x_ops Operations.\n# TYPE x_ops counter\nx_ops_total 3\n"
 		"# HELP x Facts.\n# TYPE x info\n# EOF\n");
 }
-END_TEST
 
-START_TEST(labels_are_escaped_and_what_is_no_utf8_replaced)
+TEST(labels_are_escaped_and_what_is_no_utf8_replaced)
 {
 	exposition_family(&e, "x", EXPOSITION_GAUGE, "X.");
 	exposition_label(&e, "a", "1\"2\\3\n4");
@@ -60,9 +58,8 @@ START_TEST(labels_are_escaped_and_what_is_no_utf8_replaced)
 	is_text("# HELP x X.\n# TYPE x gauge\n"
 		"x{a=\"1\\\"2\\\\3\\n4\",b=\"\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\"} 0.5\n");
 }
-END_TEST
 
-START_TEST(a_label_holds_until_it_is_taken_back)
+TEST(a_label_holds_until_it_is_taken_back)
 {
 	size_t before;
 
@@ -76,18 +73,16 @@ START_TEST(a_label_holds_until_it_is_taken_back)
 	is_text("# HELP x X.\n# TYPE x gauge\nx{a=\"1\",b=\"2\"} 1000000000\n"
 		"x_sum{a=\"1\"} 1234567890123\n");
 }
-END_TEST
 
-START_TEST(what_is_not_known_is_not_written)
+TEST(what_is_not_known_is_not_written)
 {
 	exposition_family(&e, "x", EXPOSITION_GAUGE, "X.");
 	exposition_sample(&e, "", NAN);
 	ck_assert_uint_eq(e.series, 0);
 	is_text("# HELP x X.\n# TYPE x gauge\n");
 }
-END_TEST
 
-START_TEST(a_label_that_finds_no_room_is_left_out_whole)
+TEST(a_label_that_finds_no_room_is_left_out_whole)
 {
 	char value[EXPOSITION_LABELS + 1];
 
@@ -99,9 +94,8 @@ START_TEST(a_label_that_finds_no_room_is_left_out_whole)
 	exposition_sample(&e, "", 1);
 	is_text("# HELP x X.\n# TYPE x gauge\nx{b=\"1\"} 1\n");
 }
-END_TEST
 
-START_TEST(a_text_that_grows_too_long_is_an_error)
+TEST(a_text_that_grows_too_long_is_an_error)
 {
 	exposition_deinit(&e);
 	exposition_init(&e, false, 20);
@@ -110,19 +104,8 @@ START_TEST(a_text_that_grows_too_long_is_an_error)
 	exposition_sample(&e, "", 1);
 	ck_assert_uint_le(e.out.bytes, 20);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(every_family_has_its_help_and_type_also_without_samples),
-		FX_TEST(openmetrics_names_families_without_suffix_and_says_where_it_ends),
-		FX_TEST(labels_are_escaped_and_what_is_no_utf8_replaced),
-		FX_TEST(a_label_holds_until_it_is_taken_back),
-		FX_TEST(what_is_not_known_is_not_written),
-		FX_TEST(a_label_that_finds_no_room_is_left_out_whole),
-		FX_TEST(a_text_that_grows_too_long_is_an_error),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -267,7 +267,7 @@ static const struct {
 	{ "disk", "", 1, 1 }, { "disk", "-", 1, 1 },
 };
 
-START_TEST(daemon_lives_with_each_failure)
+TEST_LOOP(daemon_lives_with_each_failure, 0, FX_COUNT(causes))
 {
 	unsigned n = causes[_i].first;
 
@@ -280,7 +280,6 @@ START_TEST(daemon_lives_with_each_failure)
 	printf("# %s%s: %u calls\n", causes[_i].cause, causes[_i].stays, n - 1);
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* ---- a directory that hangs -------------------------------------------------------------- */
 
@@ -315,7 +314,7 @@ static bool finding_is_told(const char *kind)
 	return told;
 }
 
-START_TEST(daemon_serves_while_its_state_directory_hangs)
+TEST(daemon_serves_while_its_state_directory_hangs)
 {
 	int fuse_fd = mount_hanging(path_of("state")), pidfd;
 	static char body[ANSWER];
@@ -344,14 +343,8 @@ START_TEST(daemon_serves_while_its_state_directory_hangs)
 	close(fuse_fd);
 	ck_assert_int_eq(umount2(path_of("state"), MNT_DETACH), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(daemon_serves_while_its_state_directory_hangs),
-		FX_LOOP(daemon_lives_with_each_failure, 0, FX_COUNT(causes)),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

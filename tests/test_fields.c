@@ -27,7 +27,7 @@ static const struct column *find(const char *name, bool *raw)
 	return fields_find(columns, NCOLUMNS, name, raw);
 }
 
-START_TEST(a_field_answers_to_its_name_and_to_its_header_without_the_unit)
+TEST(a_field_answers_to_its_name_and_to_its_header_without_the_unit)
 {
 	bool raw;
 
@@ -42,7 +42,6 @@ START_TEST(a_field_answers_to_its_name_and_to_its_header_without_the_unit)
 	ck_assert_ptr_null(find("p50(us)", &raw));
 	ck_assert_ptr_null(find("", &raw));
 }
-END_TEST
 
 /* "name:header name:header" */
 static const char *chosen(void)
@@ -56,7 +55,7 @@ static const char *chosen(void)
 	return text;
 }
 
-START_TEST(what_is_chosen_has_the_order_given_a_name_and_a_header)
+TEST(what_is_chosen_has_the_order_given_a_name_and_a_header)
 {
 	char *unknown = NULL;
 
@@ -68,9 +67,8 @@ START_TEST(what_is_chosen_has_the_order_given_a_name_and_a_header)
 	for (size_t i = 0; i < fields.count; i++)	/* none is left out */
 		ck_assert_uint_eq(fields.columns[i].drop & ~REPORT_KEY, 0);
 }
-END_TEST
 
-START_TEST(an_unknown_field_is_named)
+TEST(an_unknown_field_is_named)
 {
 	char *unknown = NULL;
 
@@ -79,9 +77,8 @@ START_TEST(an_unknown_field_is_named)
 	ck_assert_str_eq(unknown, "nonsense");
 	free(unknown);
 }
-END_TEST
 
-START_TEST(more_fields_than_there_is_room_for_are_refused)
+TEST(more_fields_than_there_is_room_for_are_refused)
 {
 	char list[5 * REPORT_COLUMNS + 6] = "rank", *unknown = NULL;
 
@@ -92,18 +89,16 @@ START_TEST(more_fields_than_there_is_room_for_are_refused)
 	ck_assert_int_eq(fields_select(&fields, columns, NCOLUMNS, list, &unknown), -E2BIG);
 	ck_assert_ptr_null(unknown);
 }
-END_TEST
 
-START_TEST(wide_has_the_tables_columns_and_then_what_none_of_them_shows)
+TEST(wide_has_the_tables_columns_and_then_what_none_of_them_shows)
 {
 	fields_widen(&fields, columns, NCOLUMNS);
 	ck_assert_str_eq(chosen(), "comm:COMM rank:RANK algo/proto:ALGO/PROTO p50:P50(us) "
 				   "comm_id:COMM_ID batch_p50_ns:BATCH_P50(us) "
 				   "algbw_gbs:ALGBW(GB/s)");
 }
-END_TEST
 
-START_TEST(help_lists_each_field_by_which_it_is_found)
+TEST_LOOP(help_lists_each_field_by_which_it_is_found, 0, 2)
 {
 	char *text, *left, *line;
 	size_t size, listed = 0;
@@ -119,18 +114,8 @@ START_TEST(help_lists_each_field_by_which_it_is_found)
 	ck_assert_uint_eq(listed, NCOLUMNS);
 	free(text);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_field_answers_to_its_name_and_to_its_header_without_the_unit),
-		FX_TEST(what_is_chosen_has_the_order_given_a_name_and_a_header),
-		FX_TEST(an_unknown_field_is_named),
-		FX_TEST(more_fields_than_there_is_room_for_are_refused),
-		FX_TEST(wide_has_the_tables_columns_and_then_what_none_of_them_shows),
-		FX_LOOP(help_lists_each_field_by_which_it_is_found, 0, 2),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

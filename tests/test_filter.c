@@ -68,7 +68,7 @@ static const struct {
 	{ "ring/ll", true }, { "|", false }, { "a.*e", false },
 };
 
-START_TEST(an_expression_wants_the_row_or_not)
+TEST_LOOP(an_expression_wants_the_row_or_not, 0, FX_COUNT(cases))
 {
 	char why[128] = "";
 	bool wants;
@@ -78,7 +78,6 @@ START_TEST(an_expression_wants_the_row_or_not)
 	wants = filter_wants(&filter, row, &style);
 	ck_assert_msg(wants == cases[_i].wants, "%s: %d", cases[_i].expression, wants);
 }
-END_TEST
 
 static const struct {
 	const char *expression;
@@ -89,7 +88,7 @@ static const struct {
 	{ "func!~all", true }, { "p50<1", false }, { "lost=0", false },
 };
 
-START_TEST(what_is_not_known_is_no_number_and_can_be_asked_for)
+TEST_LOOP(what_is_not_known_is_no_number_and_can_be_asked_for, 0, FX_COUNT(unknown_cases))
 {
 	char why[128];
 
@@ -98,7 +97,6 @@ START_TEST(what_is_not_known_is_no_number_and_can_be_asked_for)
 	ck_assert_msg(filter_wants(&filter, row, &style) == unknown_cases[_i].wants, "%s",
 		      unknown_cases[_i].expression);
 }
-END_TEST
 
 static const struct {
 	const char *expression;
@@ -112,7 +110,7 @@ static const struct {
 	{ "rank=3s", "'3s' is not a number, which the field rank needs" },
 };
 
-START_TEST(what_cannot_be_meant_is_refused_with_the_reason)
+TEST_LOOP(what_cannot_be_meant_is_refused_with_the_reason, 0, FX_COUNT(wrong_cases))
 {
 	char why[128] = "";
 
@@ -121,9 +119,8 @@ START_TEST(what_cannot_be_meant_is_refused_with_the_reason)
 	ck_assert_str_eq(why, wrong_cases[_i].why);
 	ck_assert(filter_wants(&filter, row, &style));
 }
-END_TEST
 
-START_TEST(all_expressions_must_hold_and_there_is_room_for_eight)
+TEST(all_expressions_must_hold_and_there_is_room_for_eight)
 {
 	char why[128];
 
@@ -134,17 +131,8 @@ START_TEST(all_expressions_must_hold_and_there_is_room_for_eight)
 	ck_assert(!filter_wants(&filter, row, &style));
 	ck_assert_int_eq(filter_add(&filter, "rank=3", why, sizeof(why)), -E2BIG);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(an_expression_wants_the_row_or_not, 0, FX_COUNT(cases)),
-		FX_LOOP(what_is_not_known_is_no_number_and_can_be_asked_for, 0,
-			FX_COUNT(unknown_cases)),
-		FX_LOOP(what_cannot_be_meant_is_refused_with_the_reason, 0, FX_COUNT(wrong_cases)),
-		FX_TEST(all_expressions_must_hold_and_there_is_room_for_eight),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

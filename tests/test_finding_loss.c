@@ -46,7 +46,7 @@ static void expect(size_t n)
 	json_decref(findings(n));
 }
 
-START_TEST(a_process_that_loses_records_is_named_with_the_cause_and_what_to_do)
+TEST(a_process_that_loses_records_is_named_with_the_cause_and_what_to_do)
 {
 	json_t *a;
 	const char *text;
@@ -72,9 +72,8 @@ START_TEST(a_process_that_loses_records_is_named_with_the_cause_and_what_to_do)
 	ck_assert_ptr_nonnull(strstr(text, "see what keeps the CPU from ncclinspd"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_was_lost_before_anybody_looked_is_no_news)
+TEST(what_was_lost_before_anybody_looked_is_no_news)
 {
 	work(20, 1000, 0, NULL);	/* the fixture's 3 and 4 */
 	expect(0);
@@ -82,18 +81,16 @@ START_TEST(what_was_lost_before_anybody_looked_is_no_news)
 	work(20, 1000, 0, NULL);
 	expect(0);
 }
-END_TEST
 
-START_TEST(less_than_one_in_a_thousand_is_not_told)
+TEST(less_than_one_in_a_thousand_is_not_told)
 {
 	work(60, 1000000, 990, &first->loss.overrun);
 	expect(0);
 	work(60, 1000000, 1100, &first->loss.overrun);
 	expect(1);
 }
-END_TEST
 
-START_TEST(it_goes_on_above_half_of_that_and_ends_by_itself)
+TEST(it_goes_on_above_half_of_that_and_ends_by_itself)
 {
 	work(60, 1000000, 1100, &first->loss.overrun);
 	expect(1);
@@ -106,7 +103,6 @@ START_TEST(it_goes_on_above_half_of_that_and_ends_by_itself)
 	work(40, 1000000, 0, NULL);
 	expect(0);
 }
-END_TEST
 
 static const struct {
 	size_t offset;
@@ -122,7 +118,7 @@ static const struct {
 	{ offsetof(struct loss, comm), 1, "Nothing is shown of new communicators" },
 };
 
-START_TEST(each_cause_is_told_by_its_own_words)
+TEST_LOOP(each_cause_is_told_by_its_own_words, 0, (int)FX_COUNT(kinds))
 {
 	uint64_t *counter = (uint64_t *)((char *)&first->loss + kinds[_i].offset);
 	json_t *a;
@@ -135,9 +131,8 @@ START_TEST(each_cause_is_told_by_its_own_words)
 	work(40, 1000, 0, NULL);
 	expect(0);
 }
-END_TEST
 
-START_TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning)
+TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning)
 {
 	struct process *p = fx_process(12, 0, 2);
 	json_t *a;
@@ -155,9 +150,8 @@ START_TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning)
 	work(40, 1000, 0, NULL);
 	expect(0);
 }
-END_TEST
 
-START_TEST(of_a_new_process_every_loss_counts)
+TEST(of_a_new_process_every_loss_counts)
 {
 	struct process *p = fx_process(12, 0, 2);
 
@@ -168,9 +162,8 @@ START_TEST(of_a_new_process_every_loss_counts)
 	work(1, 1000, 0, NULL);
 	expect(1);
 }
-END_TEST
 
-START_TEST(who_is_gone_is_forgotten_and_the_rest_is_not)
+TEST(who_is_gone_is_forgotten_and_the_rest_is_not)
 {
 	fx.processes[0] = second;	/* the first one goes */
 	fx.nprocesses = 1;
@@ -180,20 +173,8 @@ START_TEST(who_is_gone_is_forgotten_and_the_rest_is_not)
 	fx.processes[0] = first;
 	fx.processes[fx.nprocesses++] = second;
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_process_that_loses_records_is_named_with_the_cause_and_what_to_do),
-		FX_TEST(what_was_lost_before_anybody_looked_is_no_news),
-		FX_TEST(less_than_one_in_a_thousand_is_not_told),
-		FX_TEST(it_goes_on_above_half_of_that_and_ends_by_itself),
-		FX_LOOP(each_cause_is_told_by_its_own_words, 0, (int)FX_COUNT(kinds)),
-		FX_TEST(what_was_overwritten_before_the_daemon_came_is_told_and_no_warning),
-		FX_TEST(of_a_new_process_every_loss_counts),
-		FX_TEST(who_is_gone_is_forgotten_and_the_rest_is_not),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -130,14 +130,13 @@ static void run(int windows, int comms, int kinds, double times)
 	}
 }
 
-START_TEST(what_stays_as_it_was_is_no_finding)
+TEST(what_stays_as_it_was_is_no_finding)
 {
 	for (int i = 0; i < 30; i++) {
 		run(LEARN, 0, 0, 1);
 		ck_assert_int_eq(count(), 0);
 	}
 }
-END_TEST
 
 static const struct { int comms, kinds; const char *scope; } changes[] = {
 	{ 1, 1, "\"scope\":\"kind\"" },
@@ -145,7 +144,7 @@ static const struct { int comms, kinds; const char *scope; } changes[] = {
 	{ 2, KINDS, "\"scope\":\"node\"" },
 };
 
-START_TEST(what_became_slower_is_told_with_what_else_did)
+TEST_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes))
 {
 	json_t *evidence;
 
@@ -162,10 +161,9 @@ START_TEST(what_became_slower_is_told_with_what_else_did)
 	run(20, 0, 0, 1);
 	ck_assert_int_eq(count(), 0);
 }
-END_TEST
 
 /* The network's time says too little of an operation's to be compared, and to be kept. */
-START_TEST(what_the_network_alone_timed_has_no_usual)
+TEST(what_the_network_alone_timed_has_no_usual)
 {
 	source = TIMING_PROXY_CPU;
 	run(LEARN, 0, 0, 1);
@@ -173,10 +171,9 @@ START_TEST(what_the_network_alone_timed_has_no_usual)
 	source = TIMING_KERNEL_GPU;
 	ck_assert_int_eq(count(), 0);
 }
-END_TEST
 
 /* A job's fifth minute: a change that lasts is told within two more, and kept for the next job. */
-START_TEST(a_young_job_is_compared_with_its_first_minutes)
+TEST(a_young_job_is_compared_with_its_first_minutes)
 {
 	run(CUSUM_FIRST, 0, 0, 1);
 	run(12, 2, KINDS, 1.1);
@@ -185,7 +182,6 @@ START_TEST(a_young_job_is_compared_with_its_first_minutes)
 	run(60, 2, KINDS, 1.1);
 	ck_assert_int_eq(count(), 1);		/* it is not taken for usual */
 }
-END_TEST
 
 /* Bursts leave one operation in 10 s. */
 static void run_rarely(int ops, double times)
@@ -197,7 +193,7 @@ static void run_rarely(int ops, double times)
 	}
 }
 
-START_TEST(operations_that_are_timed_rarely_are_compared_as_well)
+TEST(operations_that_are_timed_rarely_are_compared_as_well)
 {
 	uint64_t from_ns;
 
@@ -208,10 +204,9 @@ START_TEST(operations_that_are_timed_rarely_are_compared_as_well)
 	ck_assert_uint_ge(found->since_ns, from_ns - 120 * SECOND);
 	ck_assert_uint_le(found->since_ns, from_ns + 120 * SECOND);
 }
-END_TEST
 
 /* So many windows before the one that the pause makes long. */
-START_TEST(a_pause_makes_no_change_older)
+TEST_LOOP(a_pause_makes_no_change_older, 0, 5)
 {
 	uint64_t from_ns;
 
@@ -223,18 +218,16 @@ START_TEST(a_pause_makes_no_change_older)
 	ck_assert_int_eq(count(), 1);
 	ck_assert_uint_ge(found->since_ns, from_ns - 110 * SECOND);
 }
-END_TEST
 
-START_TEST(each_user_is_told_of_their_own)
+TEST_LOOP(each_user_is_told_of_their_own, 0, FX_COUNT(changes))
 {
 	users = 2;
 	run(LEARN, 0, 0, 1);
 	run(8, changes[_i].comms, changes[_i].kinds, 1.3);
 	ck_assert_int_eq(count(), 2);
 }
-END_TEST
 
-START_TEST(a_job_that_ended_is_slow_no_more)
+TEST(a_job_that_ended_is_slow_no_more)
 {
 	run(LEARN, 0, 0, 1);
 	run(8, 2, KINDS, 1.3);
@@ -246,9 +239,8 @@ START_TEST(a_job_that_ended_is_slow_no_more)
 		ck_assert_int_eq(count(), 0);
 	}
 }
-END_TEST
 
-START_TEST(what_became_faster_is_the_new_way_of_things)
+TEST(what_became_faster_is_the_new_way_of_things)
 {
 	run(LEARN, 0, 0, 1);
 	run(60, 2, KINDS, 0.5);
@@ -256,7 +248,6 @@ START_TEST(what_became_faster_is_the_new_way_of_things)
 	run(10, 2, KINDS, 1);
 	ck_assert_int_eq(count(), 1);
 }
-END_TEST
 
 /* Operations of another user, of ever other sizes. */
 static void flood(int n)
@@ -273,7 +264,7 @@ static void flood(int n)
 	}
 }
 
-START_TEST(nobody_keeps_others_from_learning_what_is_usual)
+TEST(nobody_keeps_others_from_learning_what_is_usual)
 {
 	flood(20000);
 	for (int i = 0; i < LEARN; i++) {
@@ -283,7 +274,6 @@ START_TEST(nobody_keeps_others_from_learning_what_is_usual)
 	run(8, 2, KINDS, 1.3);
 	ck_assert_int_eq(count(), 1);
 }
-END_TEST
 
 static void start_without_baselines(void)
 {
@@ -302,7 +292,7 @@ static void next_job(void)
 	start(fx_tmpdir());
 }
 
-START_TEST(a_baseline_outlives_the_daemon)
+TEST(a_baseline_outlives_the_daemon)
 {
 	start_without_baselines();
 	run(LEARN, 0, 0, 1);
@@ -311,9 +301,8 @@ START_TEST(a_baseline_outlives_the_daemon)
 	ck_assert_int_eq(count(), 1);
 	ck_assert_ptr_nonnull(strstr(found->text, "as of an earlier job"));
 }
-END_TEST
 
-START_TEST(short_jobs_leave_a_baseline_together)
+TEST(short_jobs_leave_a_baseline_together)
 {
 	start_without_baselines();
 	for (int job = 0; job < 2; job++) {
@@ -324,7 +313,6 @@ START_TEST(short_jobs_leave_a_baseline_together)
 	ck_assert_int_eq(count(), 1);
 	ck_assert_ptr_nonnull(strstr(found->text, "as of an earlier job"));
 }
-END_TEST
 
 static const struct { const char *name, *world_size; int32_t nnodes; int findings; } jobs[] = {
 	{ "llama", "16", 2, 1 },	/* the same */
@@ -333,7 +321,7 @@ static const struct { const char *name, *world_size; int32_t nnodes; int finding
 	{ "llama", "16", 4, 0 },
 };
 
-START_TEST(a_baseline_is_of_jobs_of_one_name_and_shape)
+TEST_LOOP(a_baseline_is_of_jobs_of_one_name_and_shape, 0, FX_COUNT(jobs))
 {
 	start_without_baselines();
 	run(LEARN, 0, 0, 1);
@@ -342,25 +330,8 @@ START_TEST(a_baseline_is_of_jobs_of_one_name_and_shape)
 	run(12, 2, KINDS, 1.3);
 	ck_assert_int_eq(count(), jobs[_i].findings);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_stays_as_it_was_is_no_finding),
-		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
-		FX_TEST(what_the_network_alone_timed_has_no_usual),
-		FX_TEST(a_young_job_is_compared_with_its_first_minutes),
-		FX_TEST(operations_that_are_timed_rarely_are_compared_as_well),
-		FX_LOOP(a_pause_makes_no_change_older, 0, 5),
-		FX_LOOP(each_user_is_told_of_their_own, 0, FX_COUNT(changes)),
-		FX_TEST(a_job_that_ended_is_slow_no_more),
-		FX_TEST(what_became_faster_is_the_new_way_of_things),
-		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
-		FX_TEST(a_baseline_outlives_the_daemon),
-		FX_TEST(short_jobs_leave_a_baseline_together),
-		FX_LOOP(a_baseline_is_of_jobs_of_one_name_and_shape, 0, FX_COUNT(jobs)),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -23,7 +23,7 @@ static void run_ring(uint32_t seconds, uint64_t slow, uint8_t from, uint64_t hel
 	}
 }
 
-START_TEST(even_links_are_no_finding)
+TEST(even_links_are_no_finding)
 {
 	json_t *a;
 
@@ -33,9 +33,8 @@ START_TEST(even_links_are_no_finding)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_slow_link_is_named_with_what_cannot_be_told)
+TEST(a_slow_link_is_named_with_what_cannot_be_told)
 {
 	json_t *a;
 
@@ -51,9 +50,8 @@ START_TEST(a_slow_link_is_named_with_what_cannot_be_told)
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "the cause may be the path"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_slow_channel_is_told_from_a_slow_link)
+TEST(a_slow_channel_is_told_from_a_slow_link)
 {
 	json_t *a;
 
@@ -64,7 +62,6 @@ START_TEST(a_slow_channel_is_told_from_a_slow_link)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.channel"), 1);
 	json_decref(a);
 }
-END_TEST
 
 static const struct path {
 	int32_t rank, peer;
@@ -101,7 +98,7 @@ static void requests(const struct path *path)
 	}
 }
 
-START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
+TEST_LOOP(queue_pair_that_makes_a_channel_slow_is_named, 0, FX_COUNT(paths))
 {
 	const struct path *path = &paths[_i];
 	json_t *a, *queue;
@@ -122,7 +119,6 @@ START_TEST(queue_pair_that_makes_a_channel_slow_is_named)
 	}
 	json_decref(a);
 }
-END_TEST
 
 /* On each of many communicators, one of three channels to each of eight ranks is slow. */
 static void transfer_slowly(struct process *p)
@@ -133,7 +129,7 @@ static void transfer_slowly(struct process *p)
 				    (i % 3 ? 1 : 10) * STEP_NS);
 }
 
-START_TEST(nobody_keeps_slow_links_of_others_from_being_confirmed)
+TEST(nobody_keeps_slow_links_of_others_from_being_confirmed)
 {
 	struct process *many;
 	size_t i, others = 0;
@@ -159,9 +155,8 @@ START_TEST(nobody_keeps_slow_links_of_others_from_being_confirmed)
 	ck_assert_uint_gt(i, 64);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(it_is_over_when_the_link_is_well_again)
+TEST(it_is_over_when_the_link_is_well_again)
 {
 	json_t *a;
 
@@ -173,9 +168,8 @@ START_TEST(it_is_over_when_the_link_is_well_again)
 	ck_assert(json_is_false(fx_at(a, "findings.0.with_job")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_receiver_that_has_no_room_is_told_as_such)
+TEST(a_receiver_that_has_no_room_is_told_as_such)
 {
 	json_t *a;
 
@@ -190,9 +184,8 @@ START_TEST(a_receiver_that_has_no_room_is_told_as_such)
 	ck_assert_str_eq(fx_text(a, "findings.0.evidence.aspect"), "room");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_costs_next_to_nothing_is_not_told)
+TEST(what_costs_next_to_nothing_is_not_told)
 {
 	json_t *a;
 
@@ -208,9 +201,8 @@ START_TEST(what_costs_next_to_nothing_is_not_told)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told)
+TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told)
 {
 	json_t *a;
 
@@ -227,7 +219,6 @@ START_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
 /* ---- one link in each communicator ------------------------------------------------ */
 
@@ -272,7 +263,7 @@ static void run_lonely_links(enum kin kin, double slow)
 	}
 }
 
-START_TEST(a_link_that_is_alone_is_compared_with_its_like)
+TEST(a_link_that_is_alone_is_compared_with_its_like)
 {
 	json_t *a;
 
@@ -290,9 +281,8 @@ START_TEST(a_link_that_is_alone_is_compared_with_its_like)
 				     "Neither has another link here"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_is_not_alike_is_not_compared)
+TEST_LOOP(what_is_not_alike_is_not_compared, 0, 4)
 {
 	json_t *a;
 
@@ -301,23 +291,8 @@ START_TEST(what_is_not_alike_is_not_compared)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(even_links_are_no_finding),
-		FX_TEST(a_slow_link_is_named_with_what_cannot_be_told),
-		FX_TEST(a_slow_channel_is_told_from_a_slow_link),
-		FX_LOOP(queue_pair_that_makes_a_channel_slow_is_named, 0, FX_COUNT(paths)),
-		FX_TEST(nobody_keeps_slow_links_of_others_from_being_confirmed),
-		FX_TEST(it_is_over_when_the_link_is_well_again),
-		FX_TEST(a_receiver_that_has_no_room_is_told_as_such),
-		FX_TEST(what_costs_next_to_nothing_is_not_told),
-		FX_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told),
-		FX_TEST(a_link_that_is_alone_is_compared_with_its_like),
-		FX_LOOP(what_is_not_alike_is_not_compared, 0, 4),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

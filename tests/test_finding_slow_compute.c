@@ -105,7 +105,7 @@ static void run(int windows, int ranks, double slower)
 	}
 }
 
-START_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed)
+TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed)
 {
 	json_t *evidence;
 
@@ -125,18 +125,16 @@ START_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed)
 	run(20, 0, 1);
 	ck_assert_ptr_null(look_for_finding());
 }
-END_TEST
 
 /* The others do not compute longer: they wait, inside. */
-START_TEST(one_rank_alone_is_not_all)
+TEST(one_rank_alone_is_not_all)
 {
 	run(CUSUM_FIRST + 2, 0, 1);
 	run(30, 1, 1.44);
 	ck_assert_ptr_null(look_for_finding());
 }
-END_TEST
 
-START_TEST(what_goes_on_for_an_hour_is_usual)
+TEST(what_goes_on_for_an_hour_is_usual)
 {
 	run(CUSUM_FIRST + 2, 0, 1);
 	run(12, RANKS, 1.44);
@@ -144,10 +142,9 @@ START_TEST(what_goes_on_for_an_hour_is_usual)
 	run(760, RANKS, 1.44);
 	ck_assert_ptr_null(look_for_finding());
 }
-END_TEST
 
 /* Half a minute old, and its operations are timed only since a moment before. */
-START_TEST(young_job_is_told_what_it_computes_longer_at_least)
+TEST(young_job_is_told_what_it_computes_longer_at_least)
 {
 	json_t *evidence;
 
@@ -172,10 +169,9 @@ START_TEST(young_job_is_told_what_it_computes_longer_at_least)
 	run(20, 0, 1);
 	ck_assert_ptr_null(look_for_finding());
 }
-END_TEST
 
 /* All of the increase may be NCCL's, as far as is known. */
-START_TEST(what_nccl_may_have_taken_is_no_computing)
+TEST(what_nccl_may_have_taken_is_no_computing)
 {
 	untimed = true;
 	run(COMPUTE_FIRST + 2, 0, 1);
@@ -183,9 +179,8 @@ START_TEST(what_nccl_may_have_taken_is_no_computing)
 	run(12, 1, 1.44);
 	ck_assert_ptr_null(look_for_finding());
 }
-END_TEST
 
-START_TEST(iterations_of_another_kind_are_not_compared)
+TEST(iterations_of_another_kind_are_not_compared)
 {
 	run(CUSUM_FIRST + 2, 0, 1);
 	for (int i = 0; i < 3; i++) {
@@ -198,16 +193,14 @@ START_TEST(iterations_of_another_kind_are_not_compared)
 	run(12, RANKS, 1.44);
 	ck_assert_ptr_nonnull(look_for_finding());
 }
-END_TEST
 
-START_TEST(what_was_faster_for_minutes_is_usual)
+TEST(what_was_faster_for_minutes_is_usual)
 {
 	run(CUSUM_FIRST + 2, 0, 1);
 	run(2 * CUSUM_STEADY, RANKS, 0.5);
 	run(20, 0, 1);
 	ck_assert_ptr_nonnull(look_for_finding());
 }
-END_TEST
 
 /* ---- windows that are made up --------------------------------------------------- */
 
@@ -223,7 +216,7 @@ static bool window_is_told(uint64_t step_ns, uint64_t inside_ns, uint64_t kind)
 }
 
 /* Iterations of 4 s, one of which is a checkpoint. */
-START_TEST(one_long_pause_is_not_told)
+TEST(one_long_pause_is_not_told)
 {
 	memset(&series, 0, sizeof(series));
 	for (int i = 0; i < 100; i++)
@@ -231,9 +224,8 @@ START_TEST(one_long_pause_is_not_told)
 					  SECOND, 1));
 	ck_assert_int_eq(series.cusum.alarm, 0);
 }
-END_TEST
 
-START_TEST(slow_start_is_not_the_usual)
+TEST(slow_start_is_not_the_usual)
 {
 	memset(&series, 0, sizeof(series));
 	for (int i = 0; i < 6; i++)
@@ -244,7 +236,6 @@ START_TEST(slow_start_is_not_the_usual)
 		ck_assert_int_eq(window_is_told(30 * MS, 2 * MS, 1), i == COMPUTE_LASTS - 1);
 	ck_assert_uint_eq(judged.since_ns, now_ns - COMPUTE_LASTS * COMPUTE_WINDOW_NS);
 }
-END_TEST
 
 /*
  * A pipeline that is in its sends and receives all the time computes for 1 us or 3, or for nothing,
@@ -255,7 +246,7 @@ static const struct compute_row pipelines[][2] = {
 	{ { 2 * MS, 2 * MS, 2 * MS, 1 }, { 5 * MS, 5 * MS, 2 * MS, 1 } },
 };
 
-START_TEST(what_hardly_computes_is_not_told)
+TEST_LOOP(what_hardly_computes_is_not_told, 0, FX_COUNT(pipelines))
 {
 	memset(&series, 0, sizeof(series));
 	for (int i = 0; i < CUSUM_FIRST + 12; i++) {
@@ -265,22 +256,8 @@ START_TEST(what_hardly_computes_is_not_told)
 	}
 	ck_assert_int_eq(series.cusum.alarm, 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(all_that_compute_longer_are_told_and_nccl_is_not_blamed),
-		FX_TEST(one_rank_alone_is_not_all),
-		FX_TEST(what_goes_on_for_an_hour_is_usual),
-		FX_TEST(young_job_is_told_what_it_computes_longer_at_least),
-		FX_TEST(what_nccl_may_have_taken_is_no_computing),
-		FX_TEST(iterations_of_another_kind_are_not_compared),
-		FX_TEST(what_was_faster_for_minutes_is_usual),
-		FX_TEST(one_long_pause_is_not_told),
-		FX_TEST(slow_start_is_not_the_usual),
-		FX_LOOP(what_hardly_computes_is_not_told, 0, FX_COUNT(pipelines)),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -125,7 +125,7 @@ static void expect_verdict(const char *kind, const char *verdict)
 	json_decref(a);
 }
 
-START_TEST(the_first_operation_of_a_communicator_has_a_minute)
+TEST(the_first_operation_of_a_communicator_has_a_minute)
 {
 	first->comms[0].nranks = second->comms[0].nranks = 2;
 	post(first, 0);
@@ -135,9 +135,8 @@ START_TEST(the_first_operation_of_a_communicator_has_a_minute)
 	look_for(1);
 	expect_verdict("stall", "NOT_RUNNING");
 }
-END_TEST
 
-START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
+TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -159,10 +158,9 @@ START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	json_decref(a);
 }
-END_TEST
 
 /* Nothing like it was seen before, and its limit would be a minute. */
-START_TEST(what_the_rows_prove_is_found_within_three_seconds)
+TEST(what_the_rows_prove_is_found_within_three_seconds)
 {
 	json_t *a;
 
@@ -179,7 +177,6 @@ START_TEST(what_the_rows_prove_is_found_within_three_seconds)
 	ck_assert_ptr_null(strstr(fx_text(a, "findings.0.text"), "limit"));
 	json_decref(a);
 }
-END_TEST
 
 static void expect_severity(const char *grade, const char *severity)
 {
@@ -192,7 +189,7 @@ static void expect_severity(const char *grade, const char *severity)
 	json_decref(a);
 }
 
-START_TEST(who_stays_away_is_a_warning_before_it_is_critical)
+TEST(who_stays_away_is_a_warning_before_it_is_critical)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -211,7 +208,6 @@ START_TEST(who_stays_away_is_a_warning_before_it_is_critical)
 	look_for(3);
 	expect_severity("found", "critical");
 }
-END_TEST
 
 static void both_end(uint64_t seq)
 {
@@ -221,7 +217,7 @@ static void both_end(uint64_t seq)
 	look_for(5);
 }
 
-START_TEST(who_comes_at_last_has_its_own_time)
+TEST(who_comes_at_last_has_its_own_time)
 {
 	uint64_t seq;
 
@@ -238,10 +234,9 @@ START_TEST(who_comes_at_last_has_its_own_time)
 	look_for(2);
 	expect_verdict("stall", "NOT_RUNNING");
 }
-END_TEST
 
 /* A checkpoint of 30 s: the next may take 45 s before anybody is told, and 90 s to be critical. */
-START_TEST(who_came_late_before_has_longer_the_next_time)
+TEST(who_came_late_before_has_longer_the_next_time)
 {
 	uint64_t seq = both_run(0, 20);
 
@@ -261,7 +256,6 @@ START_TEST(who_came_late_before_has_longer_the_next_time)
 	look_for(3);
 	expect_severity("found", "critical");
 }
-END_TEST
 
 /* As the daemon's clock does: the ticks of a posting come to other nanoseconds each time. */
 static void measure_clocks(int look)
@@ -270,7 +264,7 @@ static void measure_clocks(int look)
 	second->clock.mono_ns += look % 2 ? -5 : 5;
 }
 
-START_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured)
+TEST(one_hang_is_one_finding_however_often_the_clock_is_measured)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -288,9 +282,8 @@ START_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured)
 	json_decref(a);
 	expect_verdict("desync", "NOT_JOINED");
 }
-END_TEST
 
-START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
+TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -326,9 +319,8 @@ START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 	look_for(5);
 	ck_assert_uint_eq(count(), 0);
 }
-END_TEST
 
-START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
+TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 {
 	uint64_t seq = both_run(0, 20), since_ns;
 	json_t *a;
@@ -360,10 +352,9 @@ START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 	ck_assert(json_is_null(fx_at(a, "findings.0.due_mono_ns")));
 	json_decref(a);
 }
-END_TEST
 
 /* Twenty of them took eight seconds each: nobody looks twice at that. */
-START_TEST(what_takes_as_long_as_ever_is_not_suspected)
+TEST(what_takes_as_long_as_ever_is_not_suspected)
 {
 	uint64_t seq = 0;
 
@@ -384,9 +375,8 @@ START_TEST(what_takes_as_long_as_ever_is_not_suspected)
 	look_for(6);
 	ck_assert_uint_eq(count_of("suspected"), 1);
 }
-END_TEST
 
-START_TEST(what_moves_is_not_suspected)
+TEST(what_moves_is_not_suspected)
 {
 	uint64_t seq;
 
@@ -401,9 +391,8 @@ START_TEST(what_moves_is_not_suspected)
 	look_for(2);
 	ck_assert_uint_eq(count_of("suspected"), 1);
 }
-END_TEST
 
-START_TEST(a_suspicion_that_proves_wrong_leaves_nothing)
+TEST(a_suspicion_that_proves_wrong_leaves_nothing)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -420,9 +409,8 @@ START_TEST(a_suspicion_that_proves_wrong_leaves_nothing)
 	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "OUTSIDE");	/* it posts nothing more */
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_claims_another_users_communicator_is_none_of_its_ranks)
+TEST(who_claims_another_users_communicator_is_none_of_its_ranks)
 {
 	struct process *stranger = fx_process(12, 101, 2);
 	uint64_t seq = both_run(0, 20);
@@ -439,7 +427,6 @@ START_TEST(who_claims_another_users_communicator_is_none_of_its_ranks)
 	look_for(2);
 	expect_verdict("desync", "NOT_JOINED");
 }
-END_TEST
 
 #define MANY 5000
 
@@ -455,7 +442,7 @@ static void first_has_many(void)
 }
 
 /* A job may make up as many as its table has room for. */
-START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
+TEST(communicators_that_are_too_many_are_left_out_and_counted)
 {
 	json_t *a;
 
@@ -471,10 +458,9 @@ START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.evidence.ranks")), 2);
 	json_decref(a);
 }
-END_TEST
 
 /* Two processes of one user, six of another. */
-START_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at)
+TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at)
 {
 	json_t *a;
 
@@ -486,9 +472,8 @@ START_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at)
 	ck_assert_uint_eq(fx_number(a, "left_out"), MANY - STUCK_RANKS / 2 / 2);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(hang_of_one_user_is_found_beside_many_of_another)
+TEST(hang_of_one_user_is_found_beside_many_of_another)
 {
 	enum { OF_FIRST = 400 };
 	struct comm one = first->comms[0];
@@ -522,9 +507,8 @@ START_TEST(hang_of_one_user_is_found_beside_many_of_another)
 	ck_assert_int_eq(of_second, 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_still_moves_is_slow_until_it_stops_moving)
+TEST(what_still_moves_is_slow_until_it_stops_moving)
 {
 	uint64_t seq;
 
@@ -539,7 +523,6 @@ START_TEST(what_still_moves_is_slow_until_it_stops_moving)
 	look_for(6);
 	expect_verdict("stall", "NOT_RUNNING");
 }
-END_TEST
 
 /* All that is told of a communicator that only broadcasts, or within a node without kernels. */
 static void call(struct process *p, uint64_t number)
@@ -554,7 +537,7 @@ static void call(struct process *p, uint64_t number)
 	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
 }
 
-START_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told)
+TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told)
 {
 	json_t *a;
 
@@ -575,9 +558,8 @@ START_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told)
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it has lasted for 2m00s"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(where_no_end_is_watched_counters_tell_who_is_behind)
+TEST(where_no_end_is_watched_counters_tell_who_is_behind)
 {
 	json_t *a;
 
@@ -600,9 +582,8 @@ START_TEST(where_no_end_is_watched_counters_tell_who_is_behind)
 				     "watches every end from NCCL 2.28 on."));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_is_not_watched_at_all_is_not_accused)
+TEST(who_is_not_watched_at_all_is_not_accused)
 {
 	uint64_t seq = both_run(0, 20);
 
@@ -612,7 +593,6 @@ START_TEST(who_is_not_watched_at_all_is_not_accused)
 	look_for(30);
 	expect_verdict("stall", "UNKNOWN");
 }
-END_TEST
 
 static void second_dies(void)
 {
@@ -622,7 +602,7 @@ static void second_dies(void)
 }
 
 /* It had ended by itself, as far as anybody knows. */
-START_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them)
+TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -635,9 +615,8 @@ START_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them)
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(one_death_is_one_finding_which_tells_who_waits)
+TEST(one_death_is_one_finding_which_tells_who_waits)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
@@ -662,7 +641,6 @@ START_TEST(one_death_is_one_finding_which_tells_who_waits)
 				     "It did not end by itself: "));
 	json_decref(a);
 }
-END_TEST
 
 /* One operation each 50 ms, all of them over. */
 static void iterate(void)
@@ -675,7 +653,7 @@ static void iterate(void)
 	}
 }
 
-START_TEST(a_job_that_posts_nothing_is_a_note_at_once)
+TEST(a_job_that_posts_nothing_is_a_note_at_once)
 {
 	json_t *a;
 
@@ -698,10 +676,9 @@ START_TEST(a_job_that_posts_nothing_is_a_note_at_once)
 	look_for(3);
 	ck_assert_uint_eq(count_of("suspected"), 0);
 }
-END_TEST
 
 /* Each of ten iterations takes more than the least that a note waits for. */
-START_TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note)
+TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note)
 {
 	for (uint64_t i = 0; i < 40; i++) {
 		run(first, i);
@@ -713,7 +690,6 @@ START_TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note)
 	look_for(2);
 	ck_assert_uint_eq(count_of("suspected"), 1);
 }
-END_TEST
 
 /* A process of the kernel's that is stopped; it ends with this one. */
 static pid_t start_stopped(void)
@@ -746,7 +722,7 @@ static void expect_kill(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-START_TEST(who_is_stopped_is_found_within_three_seconds)
+TEST(who_is_stopped_is_found_within_three_seconds)
 {
 	uint64_t seq = both_run(0, 20);
 
@@ -759,9 +735,8 @@ START_TEST(who_is_stopped_is_found_within_three_seconds)
 	expect_verdict("stall", "STOPPED");
 	expect_kill(second->pid);
 }
-END_TEST
 
-START_TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too)
+TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too)
 {
 	json_t *a;
 
@@ -776,9 +751,8 @@ START_TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too)
 	json_decref(a);
 	expect_kill(second->pid);
 }
-END_TEST
 
-START_TEST(a_job_that_has_stopped_posting_is_outside_nccl)
+TEST(a_job_that_has_stopped_posting_is_outside_nccl)
 {
 	json_t *a;
 
@@ -797,9 +771,8 @@ START_TEST(a_job_that_has_stopped_posting_is_outside_nccl)
 	look_for(5);
 	ck_assert_uint_eq(count(), 0);
 }
-END_TEST
 
-START_TEST(a_pause_it_has_made_before_is_none_to_speak_of)
+TEST(a_pause_it_has_made_before_is_none_to_speak_of)
 {
 	iterate();
 	look_for(100);
@@ -810,9 +783,8 @@ START_TEST(a_pause_it_has_made_before_is_none_to_speak_of)
 	look_for(4);
 	expect_verdict("stall", "OUTSIDE");
 }
-END_TEST
 
-START_TEST(without_a_watched_end_nobody_says_that_it_is_outside)
+TEST(without_a_watched_end_nobody_says_that_it_is_outside)
 {
 	first->mask = MASK_COLL;
 	second->mask = MASK_COLL;
@@ -822,9 +794,8 @@ START_TEST(without_a_watched_end_nobody_says_that_it_is_outside)
 	look_for(3);
 	expect_verdict("stall", "UNKNOWN");
 }
-END_TEST
 
-START_TEST(a_process_without_a_communicator_may_do_what_it_likes)
+TEST(a_process_without_a_communicator_may_do_what_it_likes)
 {
 	iterate();
 	first->comms[0].finalize_ticks = 1;
@@ -832,42 +803,8 @@ START_TEST(a_process_without_a_communicator_may_do_what_it_likes)
 	look_for(100);
 	ck_assert_uint_eq(count(), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_first_operation_of_a_communicator_has_a_minute),
-		FX_TEST(what_the_rows_prove_is_found_within_three_seconds),
-		FX_TEST(who_stays_away_is_a_warning_before_it_is_critical),
-		FX_TEST(who_comes_at_last_has_its_own_time),
-		FX_TEST(who_came_late_before_has_longer_the_next_time),
-		FX_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu),
-		FX_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured),
-		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
-		FX_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same),
-		FX_TEST(what_takes_as_long_as_ever_is_not_suspected),
-		FX_TEST(what_moves_is_not_suspected),
-		FX_TEST(a_suspicion_that_proves_wrong_leaves_nothing),
-		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
-		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),
-		FX_TEST(processes_of_one_user_leave_communicators_of_others_to_be_looked_at),
-		FX_TEST(hang_of_one_user_is_found_beside_many_of_another),
-		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),
-		FX_TEST(what_an_absence_was_before_counts_also_where_only_calls_are_told),
-		FX_TEST(where_no_end_is_watched_counters_tell_who_is_behind),
-		FX_TEST(who_is_not_watched_at_all_is_not_accused),
-		FX_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them),
-		FX_TEST(one_death_is_one_finding_which_tells_who_waits),
-		FX_TEST(a_job_that_posts_nothing_is_a_note_at_once),
-		FX_TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note),
-		FX_TEST(who_is_stopped_is_found_within_three_seconds),
-		FX_TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too),
-		FX_TEST(a_job_that_has_stopped_posting_is_outside_nccl),
-		FX_TEST(a_pause_it_has_made_before_is_none_to_speak_of),
-		FX_TEST(without_a_watched_end_nobody_says_that_it_is_outside),
-		FX_TEST(a_process_without_a_communicator_may_do_what_it_likes),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

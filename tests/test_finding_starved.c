@@ -26,7 +26,7 @@ static void run_ops(uint32_t seconds, int nth, uint64_t unseen_ns, int32_t other
 	}
 }
 
-START_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
+TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
 {
 	json_t *a;
 
@@ -46,9 +46,8 @@ START_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
 	}
 	json_decref(only_finding("?active=true"));
 }
-END_TEST
 
-START_TEST(a_thread_is_not_away_for_more_than_all_of_the_time)
+TEST(a_thread_is_not_away_for_more_than_all_of_the_time)
 {
 	json_t *a;
 
@@ -58,9 +57,8 @@ START_TEST(a_thread_is_not_away_for_more_than_all_of_the_time)
 	ck_assert_double_eq(json_number_value(fx_at(a, "findings.0.evidence.share")), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(threads_that_are_away_together_are_one_finding)
+TEST(threads_that_are_away_together_are_one_finding)
 {
 	json_t *a;
 
@@ -71,9 +69,8 @@ START_TEST(threads_that_are_away_together_are_one_finding)
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "3 of the 4 processes"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(threads_of_two_jobs_are_two_findings)
+TEST(threads_of_two_jobs_are_two_findings)
 {
 	json_t *a;
 
@@ -89,9 +86,8 @@ START_TEST(threads_of_two_jobs_are_two_findings)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.starved"), 2);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_process_that_ended_is_not_accused)
+TEST(a_process_that_ended_is_not_accused)
 {
 	json_t *a;
 
@@ -113,7 +109,6 @@ START_TEST(a_process_that_ended_is_not_accused)
 	ck_assert(json_is_true(fx_at(a, "findings.0.with_job")));
 	json_decref(a);
 }
-END_TEST
 
 /* So many absences of 100 ms, one every two seconds, in each of which ten kernels begin. */
 static void run_absences(uint32_t absences)
@@ -133,7 +128,7 @@ static void run_absences(uint32_t absences)
 	}
 }
 
-START_TEST(many_kernels_in_one_absence_are_one)
+TEST(many_kernels_in_one_absence_are_one)
 {
 	json_t *a;
 
@@ -149,7 +144,6 @@ START_TEST(many_kernels_in_one_absence_are_one)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.late_ns"), 10 * 100000000);
 	json_decref(a);
 }
-END_TEST
 
 /* ---- what the kernel tells of them ------------------------------------------------ */
 
@@ -175,7 +169,7 @@ static void forget_thread(void)
 	cpuwait_free(fx.processes[2]->cpuwait);
 }
 
-START_TEST(a_thread_without_cpu_is_told_from_one_that_sleeps)
+TEST_LOOP(a_thread_without_cpu_is_told_from_one_that_sleeps, 0, 2)
 {
 	const struct { uint64_t wait_ns; const char *text; } cases[] = {
 		{ FX_SECOND / 5, "It was ready to run, but waited for a CPU for 20 % of the time. "
@@ -194,9 +188,8 @@ START_TEST(a_thread_without_cpu_is_told_from_one_that_sleeps)
 	json_decref(a);
 	forget_thread();
 }
-END_TEST
 
-START_TEST(where_the_kernel_tells_nothing_the_reason_is_not_known)
+TEST(where_the_kernel_tells_nothing_the_reason_is_not_known)
 {
 	json_t *a;
 
@@ -207,7 +200,6 @@ START_TEST(where_the_kernel_tells_nothing_the_reason_is_not_known)
 	ck_assert_ptr_null(strstr(fx_text(a, "findings.0.text"), "wait"));
 	json_decref(a);
 }
-END_TEST
 
 /* Twenty operations a second whose kernels nobody watches. */
 static void run_unwatched(uint32_t seconds)
@@ -224,7 +216,7 @@ static void run_unwatched(uint32_t seconds)
 	}
 }
 
-START_TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched)
+TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched)
 {
 	json_t *a;
 
@@ -241,10 +233,9 @@ START_TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched)
 	json_decref(a);
 	forget_thread();
 }
-END_TEST
 
 /* Short waits, and long ones of threads whose kernels are seen in time, cost nothing. */
-START_TEST(a_thread_that_waits_and_is_in_time_is_no_finding)
+TEST_LOOP(a_thread_that_waits_and_is_in_time_is_no_finding, 0, 2)
 {
 	json_t *a;
 
@@ -259,9 +250,8 @@ START_TEST(a_thread_that_waits_and_is_in_time_is_no_finding)
 	json_decref(a);
 	forget_thread();
 }
-END_TEST
 
-START_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer)
+TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer)
 {
 	json_t *a;
 
@@ -275,9 +265,8 @@ START_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer)
 	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "proxy_starved");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_rare_hiccup_of_a_thread_is_no_finding)
+TEST(a_rare_hiccup_of_a_thread_is_no_finding)
 {
 	json_t *a;
 
@@ -288,9 +277,8 @@ START_TEST(a_rare_hiccup_of_a_thread_is_no_finding)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_a_start_costs_is_no_finding)
+TEST(what_a_start_costs_is_no_finding)
 {
 	json_t *a;
 
@@ -301,9 +289,8 @@ START_TEST(what_a_start_costs_is_no_finding)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_thread_that_is_back_is_no_finding_any_more)
+TEST(a_thread_that_is_back_is_no_finding_any_more)
 {
 	json_t *a;
 
@@ -314,26 +301,8 @@ START_TEST(a_thread_that_is_back_is_no_finding_any_more)
 	ck_assert(json_is_false(fx_at(a, "findings.0.active")));
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not),
-		FX_TEST(a_thread_is_not_away_for_more_than_all_of_the_time),
-		FX_TEST(threads_that_are_away_together_are_one_finding),
-		FX_TEST(threads_of_two_jobs_are_two_findings),
-		FX_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer),
-		FX_TEST(a_process_that_ended_is_not_accused),
-		FX_TEST(many_kernels_in_one_absence_are_one),
-		FX_LOOP(a_thread_without_cpu_is_told_from_one_that_sleeps, 0, 2),
-		FX_TEST(where_the_kernel_tells_nothing_the_reason_is_not_known),
-		FX_TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched),
-		FX_LOOP(a_thread_that_waits_and_is_in_time_is_no_finding, 0, 2),
-		FX_TEST(a_rare_hiccup_of_a_thread_is_no_finding),
-		FX_TEST(what_a_start_costs_is_no_finding),
-		FX_TEST(a_thread_that_is_back_is_no_finding_any_more),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -49,7 +49,7 @@ static json_t *findings(void)
 	return fx_get("/v1/findings?active=true", 200);
 }
 
-START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
+TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 {
 	json_t *a;
 
@@ -70,13 +70,12 @@ START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));
 	json_decref(a);
 }
-END_TEST
 
 /*
  * They call their communicator the same, and its other rank, which tells of the GPU of a rank of
  * the first, is late far more often.
  */
-START_TEST(strangers_in_a_communicator_clear_nobody)
+TEST(strangers_in_a_communicator_clear_nobody)
 {
 	struct process *p = fx_process(20, 1000, 0), *q = fx_process(21, 1000, 1);
 	json_t *a;
@@ -100,7 +99,6 @@ START_TEST(strangers_in_a_communicator_clear_nobody)
 			  fx_number(a, "findings.1.evidence.pid"), 11 + 20);
 	json_decref(a);
 }
-END_TEST
 
 /* A pair of ranks of a communicator, the second of which is late. */
 static void work_of_pair(const struct process *p, const struct process *q, uint32_t index)
@@ -119,7 +117,7 @@ static void work_of_pair(const struct process *p, const struct process *q, uint3
 
 #define PAIRS	80
 
-START_TEST(nobody_fills_the_cases_for_other_users)
+TEST(nobody_fills_the_cases_for_other_users)
 {
 	struct process *many = fx_process(30, 0, 1), *p = fx_process(20, 1000, 2);
 	struct process *q = fx_process(21, 1000, 3);
@@ -148,9 +146,8 @@ START_TEST(nobody_fills_the_cases_for_other_users)
 	ck_assert_uint_eq(of_other, 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(the_gpu_is_named_where_it_is_known)
+TEST(the_gpu_is_named_where_it_is_known)
 {
 	json_t *a;
 
@@ -161,7 +158,6 @@ START_TEST(the_gpu_is_named_where_it_is_known)
 	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.gpu_index"), 5);
 	json_decref(a);
 }
-END_TEST
 
 /*
  * Three stages of a pipeline: how long each waits in its sends and receives, ten a second, and
@@ -193,7 +189,7 @@ static void work_of_stages(int seconds, const uint64_t *wait_ns, uint64_t joint_
 	}
 }
 
-START_TEST(the_stage_that_the_others_wait_for_is_named)
+TEST(the_stage_that_the_others_wait_for_is_named)
 {
 	json_t *a;
 
@@ -209,9 +205,8 @@ START_TEST(the_stage_that_the_others_wait_for_is_named)
 				     "others wait for among the 3 of 8 ranks"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in)
+TEST(stages_that_wait_alike_are_not_whatever_they_wait_in)
 {
 	json_t *a;
 
@@ -221,9 +216,8 @@ START_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_stage_that_waits_in_another_operation_waits)
+TEST(a_stage_that_waits_in_another_operation_waits)
 {
 	json_t *a;
 
@@ -235,9 +229,8 @@ START_TEST(a_stage_that_waits_in_another_operation_waits)
 	ck_assert_str_eq(fx_text(a, "findings.0.evidence.func"), FX_FUNC);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_process_that_has_ended_is_late_no_more)
+TEST(a_process_that_has_ended_is_late_no_more)
 {
 	json_t *a;
 
@@ -248,10 +241,9 @@ START_TEST(a_process_that_has_ended_is_late_no_more)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
 	json_decref(a);
 }
-END_TEST
 
 /* Every tenth finds nobody elsewhere late. */
-START_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
+TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
 {
 	json_t *a;
 
@@ -273,9 +265,8 @@ START_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
 			  4 * WINDOW / 10 * 9 * 5 * MS);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
+TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 {
 	json_t *a;
 
@@ -306,7 +297,6 @@ START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 	ck_assert_ptr_null(strstr(fx_text(a, "findings.0.text"), "suspected"));
 	json_decref(a);
 }
-END_TEST
 
 static const struct {
 	const char *how;
@@ -316,7 +306,7 @@ static const struct {
 	{ "exited", PROCESS_EXITED, 0 }, { "died", PROCESS_DIED, 0 }, { "left", PROCESS_LIVE, 1 },
 };
 
-START_TEST(who_has_ended_is_suspected_no_more)
+TEST_LOOP(who_has_ended_is_suspected_no_more, 0, FX_COUNT(ends))
 {
 	json_t *a;
 
@@ -328,19 +318,17 @@ START_TEST(who_has_ended_is_suspected_no_more)
 	ck_assert_msg(json_array_size(fx_at(a, "findings")) == 0, "%s", ends[_i].how);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(waiting_is_null_before_anything_is_known)
+TEST(waiting_is_null_before_anything_is_known)
 {
 	json_t *a = fx_get("/v1/comms", 200);
 
 	ck_assert(json_is_null(fx_at(a, "comms.0.local_ranks.0.waiting")));
 	json_decref(a);
 }
-END_TEST
 
 /* Not all wait for all, or nobody knows how long, or only its head stands for it. */
-START_TEST(what_cannot_be_compared_is_left_out)
+TEST(what_cannot_be_compared_is_left_out)
 {
 	struct op ops[] = {
 		op_of(fx.processes[0], MS), op_of(fx.processes[0], MS), op_of(fx.processes[0], MS),
@@ -361,10 +349,9 @@ START_TEST(what_cannot_be_compared_is_left_out)
 		ck_assert_msg(!straggler_of(fx.straggler, 1, 0, &sums), "operation %d", i);
 	}
 }
-END_TEST
 
 /* Bursts time one in ten: each of them waits for 20 ms in 100. */
-START_TEST(what_was_timed_stands_for_what_was_not)
+TEST(what_was_timed_stands_for_what_was_not)
 {
 	json_t *a;
 
@@ -404,9 +391,8 @@ START_TEST(what_was_timed_stands_for_what_was_not)
 	}
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_is_never_compared_has_a_history_of_its_rate)
+TEST(what_is_never_compared_has_a_history_of_its_rate)
 {
 	json_t *a;
 
@@ -427,27 +413,8 @@ START_TEST(what_is_never_compared_has_a_history_of_its_rate)
 	ck_assert(json_is_null(fx_at(a, "ranks.1.ops_history")));
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
-		FX_TEST(strangers_in_a_communicator_clear_nobody),
-		FX_TEST(nobody_fills_the_cases_for_other_users),
-		FX_TEST(the_gpu_is_named_where_it_is_known),
-		FX_TEST(the_stage_that_the_others_wait_for_is_named),
-		FX_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in),
-		FX_TEST(what_was_timed_stands_for_what_was_not),
-		FX_TEST(what_is_never_compared_has_a_history_of_its_rate),
-		FX_TEST(a_stage_that_waits_in_another_operation_waits),
-		FX_TEST(a_process_that_has_ended_is_late_no_more),
-		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),
-		FX_TEST(who_is_late_is_suspected_before_and_found_as_the_same),
-		FX_LOOP(who_has_ended_is_suspected_no_more, 0, FX_COUNT(ends)),
-		FX_TEST(waiting_is_null_before_anything_is_known),
-		FX_TEST(what_cannot_be_compared_is_left_out),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -64,7 +64,7 @@ static struct finding look(uid_t uid)
 	return found;
 }
 
-START_TEST(each_user_is_told_of_processes_that_wait_while_they_do)
+TEST(each_user_is_told_of_processes_that_wait_while_they_do)
 {
 	struct finding f;
 
@@ -87,10 +87,9 @@ START_TEST(each_user_is_told_of_processes_that_wait_while_they_do)
 		f = look(1000);
 	ck_assert_int_eq(f.kind, FINDING_KIND_END);
 }
-END_TEST
 
 /* What happened before is no news for ever. */
-START_TEST(a_bound_that_is_reached_is_told_while_its_count_grows)
+TEST_LOOP(a_bound_that_is_reached_is_told_while_its_count_grows, UNWATCHED_FILES, UNWATCHED_END)
 {
 	struct finding f = { 0 };
 
@@ -107,15 +106,8 @@ START_TEST(a_bound_that_is_reached_is_told_while_its_count_grows)
 		f = look(0);
 	ck_assert_int_eq(f.kind, FINDING_KIND_END);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(each_user_is_told_of_processes_that_wait_while_they_do),
-		FX_LOOP(a_bound_that_is_reached_is_told_while_its_count_grows, UNWATCHED_FILES,
-			UNWATCHED_END),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

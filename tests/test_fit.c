@@ -31,7 +31,7 @@ static bool is_near(double got, double expected, double part)
 	return fabs(got - expected) <= part * fabs(expected) + 1e-9;
 }
 
-START_TEST(line_through_exact_points_is_found)
+TEST(line_through_exact_points_is_found)
 {
 	for (uint64_t bytes = 1024; bytes <= 1024 * 1024; bytes *= 2)
 		add(bytes, 8000 + bytes / 4, 3);
@@ -42,9 +42,8 @@ START_TEST(line_through_exact_points_is_found)
 	ck_assert(is_near(line.r2, 1, 1e-9));
 	ck_assert_uint_eq(fit.n, 33);
 }
-END_TEST
 
-START_TEST(delays_that_only_add_do_not_move_the_line)
+TEST(delays_that_only_add_do_not_move_the_line)
 {
 	for (int i = 0; i < 20000; i++) {
 		uint64_t bytes = UINT64_C(16384) << (fx_random() % 3) * 2;
@@ -58,10 +57,9 @@ START_TEST(delays_that_only_add_do_not_move_the_line)
 	ck_assert(is_near(line.ns_per_byte, 0.05, 0.05));
 	ck_assert_double_gt(line.r2, 0.99);
 }
-END_TEST
 
 /* A busy machine sees both ends of one in fifty at once. */
-START_TEST(transfers_that_look_too_short_do_not_move_the_line)
+TEST(transfers_that_look_too_short_do_not_move_the_line)
 {
 	struct fit parts[4] = { { 0 } };
 
@@ -78,9 +76,8 @@ START_TEST(transfers_that_look_too_short_do_not_move_the_line)
 	ck_assert(is_near(line.latency_ns, 300000, 0.01));
 	ck_assert(is_near(line.ns_per_byte, 0.5, 0.05));
 }
-END_TEST
 
-START_TEST(few_or_close_sizes_give_no_line)
+TEST(few_or_close_sizes_give_no_line)
 {
 	ck_assert_int_eq(fit_line(&fit, &line), FIT_NO_TIMES);
 	add(1000, 5000, 10);
@@ -95,18 +92,16 @@ START_TEST(few_or_close_sizes_give_no_line)
 		add(bytes, bytes, 1);
 	ck_assert_int_eq(fit_line(&fit, &line), FIT_CLOSE_SIZES);
 }
-END_TEST
 
-START_TEST(times_that_fall_with_the_size_give_no_line)
+TEST(times_that_fall_with_the_size_give_no_line)
 {
 	add(1000, 9000, 1);
 	add(4000, 6000, 1);
 	add(8000, 2000, 1);
 	ck_assert(!has_line());
 }
-END_TEST
 
-START_TEST(latency_below_zero_is_left_to_the_next_method)
+TEST(latency_below_zero_is_left_to_the_next_method)
 {
 	add(100, 3000, 5);
 	add(1000, 1000, 1);
@@ -117,27 +112,24 @@ START_TEST(latency_below_zero_is_left_to_the_next_method)
 	ck_assert_double_ge(line.latency_ns, 0);
 	ck_assert_double_gt(line.ns_per_byte, 0);
 }
-END_TEST
 
-START_TEST(no_line_is_better_than_a_latency_below_zero)
+TEST(no_line_is_better_than_a_latency_below_zero)
 {
 	add(1000, 1100, 1000);
 	add(2000, 1200, 1);
 	add(100000, 200000, 1000);
 	ck_assert(!has_line());
 }
-END_TEST
 
-START_TEST(points_that_lie_along_no_line_give_none)
+TEST(points_that_lie_along_no_line_give_none)
 {
 	add(10000, 31, 10);
 	add(50000, 40000, 10);
 	add(150000, 60, 10);
 	ck_assert_int_eq(fit_line(&fit, &line), FIT_NO_LINE);
 }
-END_TEST
 
-START_TEST(memory_is_bounded_and_keeps_what_is_lowest)
+TEST(memory_is_bounded_and_keeps_what_is_lowest)
 {
 	for (int i = 0; i < 50000; i++) {
 		uint64_t bytes = 4096 + fx_random() % 1000000;
@@ -152,9 +144,8 @@ START_TEST(memory_is_bounded_and_keeps_what_is_lowest)
 	ck_assert(is_near(line.ns_per_byte, 0.1, 0.05));
 	ck_assert(is_near(line.latency_ns, 20000, 0.05));
 }
-END_TEST
 
-START_TEST(merged_fits_are_the_fit_of_all_points)
+TEST(merged_fits_are_the_fit_of_all_points)
 {
 	struct fit parts[3] = { { 0 } }, merged = { 0 };
 
@@ -171,7 +162,6 @@ START_TEST(merged_fits_are_the_fit_of_all_points)
 	ck_assert_uint_eq(merged.n, fit.n);
 	ck_assert(is_near(merged.bytes, fit.bytes, 1e-12));
 }
-END_TEST
 
 /* ---- against slow and obvious versions ---------------------------------------- */
 
@@ -234,7 +224,7 @@ static bool slow_is_refused(double latency, double slope)
 	return slope <= 0 || latency < 0 || left > (1 - FIT_LEAST_R2) * all - 1e-6;
 }
 
-START_TEST(line_is_that_of_the_slow_version)
+TEST(line_is_that_of_the_slow_version)
 {
 	uint32_t found[FIT_METHOD_END] = { 0 };
 
@@ -271,23 +261,8 @@ START_TEST(line_is_that_of_the_slow_version)
 	for (int i = 0; i < FIT_METHOD_END; i++)
 		ck_assert_uint_gt(found[i], 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(line_through_exact_points_is_found),
-		FX_TEST(delays_that_only_add_do_not_move_the_line),
-		FX_TEST(transfers_that_look_too_short_do_not_move_the_line),
-		FX_TEST(few_or_close_sizes_give_no_line),
-		FX_TEST(times_that_fall_with_the_size_give_no_line),
-		FX_TEST(latency_below_zero_is_left_to_the_next_method),
-		FX_TEST(no_line_is_better_than_a_latency_below_zero),
-		FX_TEST(points_that_lie_along_no_line_give_none),
-		FX_TEST(memory_is_bounded_and_keeps_what_is_lowest),
-		FX_TEST(merged_fits_are_the_fit_of_all_points),
-		FX_TEST(line_is_that_of_the_slow_version),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

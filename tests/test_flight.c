@@ -115,7 +115,7 @@ static void dump_that_waits(int32_t rank)
 	dump(rank);
 }
 
-START_TEST(the_rank_that_has_not_called_is_told_with_its_last_line)
+TEST(the_rank_that_has_not_called_is_told_with_its_last_line)
 {
 	for (int32_t r = 0; r < 3; r++)
 		dump_that_waits(r);
@@ -129,9 +129,8 @@ START_TEST(the_rank_that_has_not_called_is_told_with_its_last_line)
 		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(a_rank_that_waits_elsewhere_is_told_so)
+TEST(a_rank_that_waits_elsewhere_is_told_so)
 {
 	for (int32_t r = 0; r < 3; r++)
 		dump_that_waits(r);
@@ -146,9 +145,8 @@ START_TEST(a_rank_that_waits_elsewhere_is_told_so)
 		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(a_named_rank_that_called_another_group_first_is_told_so)
+TEST(a_named_rank_that_called_another_group_first_is_told_so)
 {
 	comm.nranks = 2;
 	comm.ranks.n = 2;
@@ -165,10 +163,9 @@ START_TEST(a_named_rank_that_called_another_group_first_is_told_so)
 		 "ranks 0-1 wait in all_gather (collective 3 of group tp), called at "
 		 "/home/u/tp.py:88 (step)", NULL);
 }
-END_TEST
 
 /* A rank is past the members of a coalesced group, which stay scheduled, when a later one ends. */
-START_TEST(what_is_before_a_call_that_is_over_is_over)
+TEST(what_is_before_a_call_that_is_over_is_over)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call("dp", "broadcast", 9, "scheduled", 30 * MS);
@@ -180,9 +177,8 @@ START_TEST(what_is_before_a_call_that_is_over_is_over)
 		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(batched_sends_end_with_their_group)
+TEST(batched_sends_end_with_their_group)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call("dp", "send 0->1", 5, "scheduled", 30 * MS);
@@ -195,10 +191,9 @@ START_TEST(batched_sends_end_with_their_group)
 		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
 /* Sends to one rank and receives from another are on communicators of their own. */
-START_TEST(a_send_is_not_over_because_a_later_receive_is)
+TEST(a_send_is_not_over_because_a_later_receive_is)
 {
 	call("dp", "all_reduce", 10, "completed", 40 * MS);
 	call("dp", "send 0->1", 5, "started", 30 * MS);
@@ -209,10 +204,9 @@ START_TEST(a_send_is_not_over_because_a_later_receive_is)
 	ck_lines(-1, HEAD "process group dp", "rank 0 waits in send 0->1 (send or receive 5 of "
 		 "group dp), called at /home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
 /* PyTorch keeps as many calls as TORCH_FR_BUFFER_SIZE: those of a group may all be older. */
-START_TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss)
+TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss)
 {
 	for (int32_t r = 0; r < 3; r++)
 		dump_that_waits(r);
@@ -226,10 +220,9 @@ START_TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss)
 		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
 /* A debugger may ask PyTorch for the calls that are not over alone. */
-START_TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss)
+TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss)
 {
 	for (int32_t r = 0; r < 3; r++)
 		dump_that_waits(r);
@@ -245,9 +238,8 @@ START_TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss)
 		 "ranks 0-2 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(a_group_s_last_call_is_found_behind_many_of_another)
+TEST(a_group_s_last_call_is_found_behind_many_of_another)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call("dp", "all_reduce", 10, "completed", 20 * MS);
@@ -261,9 +253,8 @@ START_TEST(a_group_s_last_call_is_found_behind_many_of_another)
 		 "all_gather (collective 600 of group tp), called at /home/u/tp.py:88 (step)",
 		 NULL);
 }
-END_TEST
 
-START_TEST(many_ranks_leave_room_for_their_line)
+TEST(many_ranks_leave_room_for_their_line)
 {
 	enum { MANY = 1000 };
 	static struct local_rank_read many_rows[MANY];
@@ -293,9 +284,8 @@ START_TEST(many_ranks_leave_room_for_their_line)
 		      "all_reduce (collective 1 of group w), called at /home/u/w.py:88 (step)"),
 		      "%s", line);
 }
-END_TEST
 
-START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
+TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call("dp", "all_reduce", 11, "started", 10 * MS + 1000);
@@ -311,9 +301,8 @@ START_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it)
 	ck_lines(-1, HEAD "process group cp", "ranks 0-3 wait in all_gather (collective 7 of group "
 		 "cp), called at /home/u/cp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(where_two_groups_fit_it_says_so)
+TEST(where_two_groups_fit_it_says_so)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call(r % 2 ? "cp" : "dp", "all_reduce", 7, "started", 11 * MS);
@@ -325,10 +314,9 @@ START_TEST(where_two_groups_fit_it_says_so)
 	ck_assert_ptr_nonnull(strstr(json_string_value(json_array_get(lines, 0)),
 				     "has the same ranks, and fits as well"));
 }
-END_TEST
 
 /* Jobs of one node have the same ranks, and a fault may stop them together. */
-START_TEST(where_calls_are_long_before_operations_it_may_be_another_job)
+TEST(where_calls_are_long_before_operations_it_may_be_another_job)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		call("dp", "all_reduce", 11, "started", r ? 25 * MS : 10 * MS);
@@ -339,9 +327,8 @@ START_TEST(where_calls_are_long_before_operations_it_may_be_another_job)
 		 "ranks 0-3 wait in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(without_times_it_goes_by_ranks)
+TEST(without_times_it_goes_by_ranks)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		rows[r].last_op_mono_ns = UNKNOWN_U64;
@@ -351,9 +338,8 @@ START_TEST(without_times_it_goes_by_ranks)
 	flight_tell(flight, &comm, NULL, 0, lines);
 	ck_assert_ptr_nonnull(strstr(json_string_value(json_array_get(lines, 0)), "not certain"));
 }
-END_TEST
 
-START_TEST(dumps_of_another_run_tell_nothing)
+TEST(dumps_of_another_run_tell_nothing)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		rows[r].last_op_mono_ns = NOW_NS - 5000 * MS;
@@ -369,9 +355,8 @@ START_TEST(dumps_of_another_run_tell_nothing)
 	node.clock.written_ns += 50000 * MS;
 	ck_lines(3, HEAD OTHER_RUN, NULL);
 }
-END_TEST
 
-START_TEST(a_dump_from_before_and_a_missing_one_are_told)
+TEST(a_dump_from_before_and_a_missing_one_are_told)
 {
 	call("dp", "all_reduce", 11, "started", 20000 * MS);
 	dump(0);
@@ -383,10 +368,9 @@ START_TEST(a_dump_from_before_and_a_missing_one_are_told)
 		 "rank 1 waits in all_reduce (collective 11 of group dp), called at "
 		 "/home/u/dp.py:88 (step)", "1 other rank has no dump", NULL);
 }
-END_TEST
 
 /* PyTorch sends between two ranks of a group on a communicator of their own. */
-START_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both)
+TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both)
 {
 	comm.nranks = 2;
 	comm.ranks.n = 2;
@@ -404,9 +388,8 @@ START_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both)
 	ck_assert_str_eq(json_string_value(json_array_get(lines, 1)), "rank 0 waits in send 2->3 "
 			 "(send or receive 5 of group dp), called at /home/u/dp.py:88 (step)");
 }
-END_TEST
 
-START_TEST(a_rank_without_its_global_rank_is_told)
+TEST(a_rank_without_its_global_rank_is_told)
 {
 	rows[3].world_rank = UNKNOWN_I32;
 	for (int32_t r = 0; r < 3; r++)
@@ -415,10 +398,9 @@ START_TEST(a_rank_without_its_global_rank_is_told)
 		 "which dump is its", "ranks 0-2 wait in all_reduce (collective 11 of group dp), "
 		 "called at /home/u/dp.py:88 (step)", NULL);
 }
-END_TEST
 
 /* PyTorch's word for a group that has no description. */
-START_TEST(an_undefined_description_is_not_shown)
+TEST(an_undefined_description_is_not_shown)
 {
 	const char *why;
 
@@ -429,9 +411,8 @@ START_TEST(an_undefined_description_is_not_shown)
 	ck_lines(-1, HEAD "process group 7", "rank 0 waits in all_reduce (collective 1 of group "
 		 "7), called at /home/u/7.py:88 (step)", NULL);
 }
-END_TEST
 
-START_TEST(a_communicator_without_a_group_is_told)
+TEST(a_communicator_without_a_group_is_told)
 {
 	for (int32_t r = 0; r < RANKS; r++)
 		dump_that_waits(r);
@@ -443,10 +424,9 @@ START_TEST(a_communicator_without_a_group_is_told)
 		rows[r].world_rank = r + 8;
 	ck_lines(-1, HEAD "no dump of these ranks", NULL);
 }
-END_TEST
 
 /* A library's line is told with the first that is not a library's. */
-START_TEST(the_line_is_the_innermost_that_is_the_applications)
+TEST(the_line_is_the_innermost_that_is_the_applications)
 {
 	static const struct { const char *frames, *where; } cases[] = {
 #define FRAME(path) "{\"name\": \"f\", \"filename\": \"" path "\", \"line\": 3}"
@@ -480,9 +460,8 @@ START_TEST(the_line_is_the_innermost_that_is_the_applications)
 			      "%s", json_string_value(json_array_get(lines, 1)));
 	}
 }
-END_TEST
 
-START_TEST(other_forms_are_refused)
+TEST(other_forms_are_refused)
 {
 	static const struct { const char *head, *why; } cases[] = {
 		{ "\"a\": 1", "has no version" }, { "\"version\": 2", "has no version" },
@@ -505,34 +484,8 @@ START_TEST(other_forms_are_refused)
 	ck_assert(!flight_take(flight, 0, "{", 1, &why));
 	ck_assert_str_eq(why, "damaged: no JSON");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_rank_that_has_not_called_is_told_with_its_last_line),
-		FX_TEST(a_rank_that_waits_elsewhere_is_told_so),
-		FX_TEST(a_named_rank_that_called_another_group_first_is_told_so),
-		FX_TEST(what_is_before_a_call_that_is_over_is_over),
-		FX_TEST(batched_sends_end_with_their_group),
-		FX_TEST(a_send_is_not_over_because_a_later_receive_is),
-		FX_TEST(a_rank_whose_dump_has_lost_calls_is_not_said_to_miss),
-		FX_TEST(a_rank_whose_dump_has_gaps_is_not_said_to_miss),
-		FX_TEST(a_group_s_last_call_is_found_behind_many_of_another),
-		FX_TEST(many_ranks_leave_room_for_their_line),
-		FX_TEST(of_groups_with_the_same_ranks_the_one_called_at_that_time_is_it),
-		FX_TEST(where_two_groups_fit_it_says_so),
-		FX_TEST(where_calls_are_long_before_operations_it_may_be_another_job),
-		FX_TEST(without_times_it_goes_by_ranks),
-		FX_TEST(dumps_of_another_run_tell_nothing),
-		FX_TEST(a_dump_from_before_and_a_missing_one_are_told),
-		FX_TEST(sends_of_two_ranks_are_those_of_a_group_that_has_both),
-		FX_TEST(a_rank_without_its_global_rank_is_told),
-		FX_TEST(an_undefined_description_is_not_shown),
-		FX_TEST(a_communicator_without_a_group_is_told),
-		FX_TEST(the_line_is_the_innermost_that_is_the_applications),
-		FX_TEST(other_forms_are_refused),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

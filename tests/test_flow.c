@@ -37,7 +37,7 @@ static void job_records(void)
 	fx_give(&fx, &fx.a, &coll);
 }
 
-START_TEST(a_look_is_a_hundredth_of_a_core_while_jobs_record)
+TEST(a_look_is_a_hundredth_of_a_core_while_jobs_record)
 {
 	job_records();
 	ck_assert_uint_eq(wait_after(15), 1500);
@@ -47,9 +47,8 @@ START_TEST(a_look_is_a_hundredth_of_a_core_while_jobs_record)
 		ck_assert_uint_eq(wait_after(15), 1500);
 	}
 }
-END_TEST
 
-START_TEST(after_ten_seconds_without_a_record_it_is_a_1000th)
+TEST(after_ten_seconds_without_a_record_it_is_a_1000th)
 {
 	job_records();
 	wait_after(3);
@@ -60,9 +59,8 @@ START_TEST(after_ten_seconds_without_a_record_it_is_a_1000th)
 	job_records();
 	ck_assert_uint_eq(wait_after(3), 1000);
 }
-END_TEST
 
-START_TEST(it_comes_once_a_second_at_most_and_every_five_seconds_at_least)
+TEST(it_comes_once_a_second_at_most_and_every_five_seconds_at_least)
 {
 	job_records();
 	ck_assert_uint_eq(wait_after(0), 1000);
@@ -70,15 +68,8 @@ START_TEST(it_comes_once_a_second_at_most_and_every_five_seconds_at_least)
 	ck_assert_uint_eq(wait_after(51), 5000);
 	ck_assert_uint_eq(wait_after(10000), 5000);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_look_is_a_hundredth_of_a_core_while_jobs_record),
-		FX_TEST(after_ten_seconds_without_a_record_it_is_a_1000th),
-		FX_TEST(it_comes_once_a_second_at_most_and_every_five_seconds_at_least),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -46,7 +46,7 @@ static uint64_t bracket(void)
 	return hi - lo;
 }
 
-START_TEST(nothing_is_known_before_the_first_stamp)
+TEST(nothing_is_known_before_the_first_stamp)
 {
 	struct gpuclock_facts facts;
 	uint64_t lo, hi;
@@ -59,9 +59,8 @@ START_TEST(nothing_is_known_before_the_first_stamp)
 	ck_assert_uint_eq(facts.hi_ns, 0);
 	ck_assert_uint_eq(facts.resolution_ns, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(first_kernel_lies_between_its_launch_and_its_callback)
+TEST(first_kernel_lies_between_its_launch_and_its_callback)
 {
 	struct gpuclock_sight s = {
 		.gpu_start_ns = UINT64_C(1770000000000000000),
@@ -76,7 +75,6 @@ START_TEST(first_kernel_lies_between_its_launch_and_its_callback)
 	ck_assert_uint_ge(hi, s.start_ns);
 	ck_assert_uint_le(hi - lo, 10900 + 2 * 100000 + 2 * GPUCLOCK_HOST_NS);
 }
-END_TEST
 
 /* A kernel of 100 us whose callbacks came so late, and that was launched so early. */
 static struct gpuclock_sight kernel_at(uint64_t ns, int64_t late_ns, int64_t early_ns)
@@ -90,7 +88,7 @@ static struct gpuclock_sight kernel_at(uint64_t ns, int64_t late_ns, int64_t ear
 	};
 }
 
-START_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be)
+TEST_LOOP(kernel_that_was_told_just_before_shows_which_stamps_cannot_be, 0, 2)
 {
 	struct gpuclock_sight slow = kernel_at(0, 50000000, 50000000);
 	struct gpuclock_sight prompt = kernel_at(1000000, 1000, 5000);
@@ -102,7 +100,6 @@ START_TEST(kernel_that_was_told_just_before_shows_which_stamps_cannot_be)
 	ck_assert(!gpuclock_see_plain(c, &lie));
 	ck_assert_int_eq(gpuclock_see(c, &lie, true), _i ? GPUCLOCK_PAST : GPUCLOCK_FUTURE);
 }
-END_TEST
 
 #define PAST_NS		30000	/* see gpuclock.c */
 #define ROUNDED_NS	4
@@ -135,7 +132,7 @@ static bool is_near(int64_t ns, int64_t bound_ns)
 	return ns >= bound_ns - ROUNDED_NS && ns <= bound_ns + ROUNDED_NS;
 }
 
-START_TEST(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them)
+TEST_LOOP(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them, 0, 4)
 {
 	uint32_t judged[3] = { 0 };
 
@@ -163,9 +160,8 @@ START_TEST(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them)
 	ck_assert_uint_gt(judged[GPUCLOCK_FUTURE], 50);
 	ck_assert_uint_gt(judged[GPUCLOCK_PAST], 50);
 }
-END_TEST
 
-START_TEST(without_launches_only_the_upper_bound_is_known)
+TEST(without_launches_only_the_upper_bound_is_known)
 {
 	struct gpuclock_facts facts;
 	uint64_t lo, hi;
@@ -183,9 +179,8 @@ START_TEST(without_launches_only_the_upper_bound_is_known)
 	ck_assert(!facts.has_drift);
 	ck_assert_uint_eq(facts.lo_ns, 0);
 }
-END_TEST
 
-START_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms)
+TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms)
 {
 	static const double drifts[] = { -50, -7, 0, 3, 50 };
 
@@ -204,7 +199,6 @@ START_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms)
 		}
 	}
 }
-END_TEST
 
 /* What a sanitizer looks for shows early, and it is slow. */
 #ifdef __SANITIZE_ADDRESS__
@@ -241,7 +235,7 @@ static void million(double drift_ppm, int64_t step_ns)
 	ck_assert_uint_le(facts.points, 2 * HULL_POINTS);
 }
 
-START_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels)
+TEST(sixteen_kernels_make_it_sure_not_sixteen_channels)
 {
 	for (int i = 0; i < 16; i++) {
 		ck_assert(!gpuclock_is_sure(c));
@@ -251,33 +245,18 @@ START_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels)
 	}
 	ck_assert(gpuclock_is_sure(c));
 }
-END_TEST
 
-START_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead)
+TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead)
 {
 	million(50, 7000000);
 }
-END_TEST
 
-START_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back)
+TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back)
 {
 	million(-50, -INT64_C(3600000000000));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nothing_is_known_before_the_first_stamp),
-		FX_TEST(first_kernel_lies_between_its_launch_and_its_callback),
-		FX_LOOP(kernel_that_was_told_just_before_shows_which_stamps_cannot_be, 0, 2),
-		FX_LOOP(verdict_is_that_of_the_brackets_whatever_is_remembered_of_them, 0, 4),
-		FX_TEST(without_launches_only_the_upper_bound_is_known),
-		FX_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms),
-		FX_TEST(sixteen_kernels_make_it_sure_not_sixteen_channels),
-		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead),
-		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -21,14 +21,13 @@ static void teardown(void)
 	gpus_deinit(&gpus);
 }
 
-START_TEST(a_gpu_has_one_clock_for_all_processes_of_a_user)
+TEST(a_gpu_has_one_clock_for_all_processes_of_a_user)
 {
 	ck_assert_ptr_eq(gpus_get(&gpus, &ours, 0), gpus_get(&gpus, &others, 0));
 	ck_assert_uint_eq(gpus.n, 1);
 }
-END_TEST
 
-START_TEST(a_clock_is_kept_for_the_next_job)
+TEST(a_clock_is_kept_for_the_next_job)
 {
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
@@ -36,9 +35,8 @@ START_TEST(a_clock_is_kept_for_the_next_job)
 	ck_assert_uint_eq(gpus.freed, 1);
 	ck_assert_ptr_eq(gpus_get(&gpus, &others, 0), gpu);
 }
-END_TEST
 
-START_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own)
+TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own)
 {
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
@@ -47,9 +45,8 @@ START_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own)
 	ck_assert_uint_eq(gpu->uid, 100);
 	ck_assert_uint_eq(gpu->users, 1);
 }
-END_TEST
 
-START_TEST(ticks_of_another_counter_have_another_clock)
+TEST(ticks_of_another_counter_have_another_clock)
 {
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
@@ -57,10 +54,9 @@ START_TEST(ticks_of_another_counter_have_another_clock)
 	others.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1, 0 };
 	ck_assert_ptr_ne(gpus_get(&gpus, &others, 0), gpu);
 }
-END_TEST
 
 /* No uuid: each communicator has a clock of its own. */
-START_TEST(a_user_with_many_communicators_leaves_clocks_for_others)
+TEST(a_user_with_many_communicators_leaves_clocks_for_others)
 {
 	struct gpu *last = NULL;
 	uint32_t had = 0;
@@ -76,17 +72,8 @@ START_TEST(a_user_with_many_communicators_leaves_clocks_for_others)
 	gpus_put(&gpus, gpus.at[0]);
 	ck_assert_ptr_eq(gpus_get(&gpus, &ours, 0), gpus.at[0]);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_gpu_has_one_clock_for_all_processes_of_a_user),
-		FX_TEST(a_clock_is_kept_for_the_next_job),
-		FX_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own),
-		FX_TEST(ticks_of_another_counter_have_another_clock),
-		FX_TEST(a_user_with_many_communicators_leaves_clocks_for_others),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

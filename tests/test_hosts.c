@@ -23,7 +23,7 @@ static const char *names(const char *list)
 	return r ? why : text;
 }
 
-START_TEST(names_are_what_slurm_means)
+TEST(names_are_what_slurm_means)
 {
 	ck_assert_str_eq(names("node7"), "node7");
 	ck_assert_str_eq(names("root@node7,fe80::1%eth0"), "root@node7 fe80::1%eth0");
@@ -32,9 +32,8 @@ START_TEST(names_are_what_slurm_means)
 	ck_assert_str_eq(names("r[1-2]n[0-1],r1n1"), "r1n0 r1n1 r2n0 r2n1");
 	ck_assert_str_eq(names("a,,b,"), "a b");
 }
-END_TEST
 
-START_TEST(what_is_no_list_is_refused_with_the_reason)
+TEST(what_is_no_list_is_refused_with_the_reason)
 {
 	ck_assert_str_eq(names(""), "no host is given");
 	ck_assert_str_eq(names("n[1-3"), "'[1-3' has no closing bracket");
@@ -47,25 +46,17 @@ START_TEST(what_is_no_list_is_refused_with_the_reason)
 	ck_assert_str_eq(names("n[0-9999]m[0-9]"), "more than 16384 hosts");
 	ck_assert_str_eq(names("slurm:1;reboot"), "'1;reboot' is not a job number");
 }
-END_TEST
 
 /* ssh would take the first for an option, and shells others for more than a word. */
-START_TEST(what_ssh_could_misunderstand_is_no_host)
+TEST(what_ssh_could_misunderstand_is_no_host)
 {
 	static const char *const none[] = { "-oProxyCommand=reboot", "a b", "a;b", "$(a)", "a\nb" };
 
 	for (size_t i = 0; i < FX_COUNT(none); i++)
 		ck_assert_ptr_nonnull(strstr(names(none[i]), "cannot be the name of a host"));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(names_are_what_slurm_means),
-		FX_TEST(what_is_no_list_is_refused_with_the_reason),
-		FX_TEST(what_ssh_could_misunderstand_is_no_host),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -19,24 +19,22 @@ static const char *escaped(const char *text)
 	return page;
 }
 
-START_TEST(markup_is_text)
+TEST(markup_is_text)
 {
 	ck_assert_str_eq(escaped("<b a=\"1\" c='2'>&amp;"),
 			 "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;");
 	ck_assert_str_eq(escaped("\u00e9\u4e16 dp[1]"), "\u00e9\u4e16 dp[1]");
 	ck_assert_str_eq(escaped(""), "");
 }
-END_TEST
 
-START_TEST(what_is_no_character_or_not_to_be_seen_is_a_question_mark)
+TEST(what_is_no_character_or_not_to_be_seen_is_a_question_mark)
 {
 	ck_assert_str_eq(escaped("a\xff\xc3"), "a??");
 	ck_assert_str_eq(escaped("a\u202e\x1b" "b"), "a????b");
 	ck_assert_str_eq(escaped("a\nb"), "a b");
 }
-END_TEST
 
-START_TEST(ranks_of_one_operation_are_one_row)
+TEST(ranks_of_one_operation_are_one_row)
 {
 	json_t *ops = json_loads(
 		"[{\"comm_id\": \"0x1\", \"func\": \"AllReduce\", \"size_class\": 4096, "
@@ -59,9 +57,8 @@ START_TEST(ranks_of_one_operation_are_one_row)
 	json_decref(rows);
 	json_decref(ops);
 }
-END_TEST
 
-START_TEST(a_verdict_on_several_ranks_is_one)
+TEST(a_verdict_on_several_ranks_is_one)
 {
 #define ROW(comm, rank) "{\"severity\": \"critical\", \"verdict\": \"LINK\", \"text\": \"so\", " \
 			"\"comm_id\": \"" comm "\", \"rank\": " rank "}, "
@@ -76,16 +73,8 @@ START_TEST(a_verdict_on_several_ranks_is_one)
 	ck_assert_ptr_nonnull(strstr(text, "2 critical findings, 1 note<"));
 	json_decref(rows);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(markup_is_text),
-		FX_TEST(what_is_no_character_or_not_to_be_seen_is_a_question_mark),
-		FX_TEST(ranks_of_one_operation_are_one_row),
-		FX_TEST(a_verdict_on_several_ranks_is_one),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -44,7 +44,7 @@ static char *copy(const char *text, size_t bytes)
 	return mine;
 }
 
-START_TEST(request_is_read_when_its_head_is_whole)
+TEST_LOOP(request_is_read_when_its_head_is_whole, 0, FX_COUNT(good))
 {
 	size_t bytes = strlen(good[_i].text), head = bytes - strlen(good[_i].left);
 	const struct http_request *wanted = &good[_i].is;
@@ -70,7 +70,6 @@ START_TEST(request_is_read_when_its_head_is_whole)
 		free(text);
 	}
 }
-END_TEST
 
 #define BAD(status, text)	{ text, sizeof(text) - 1, status }
 
@@ -111,7 +110,7 @@ static const struct {
 	BAD(400, "GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
 };
 
-START_TEST(what_two_readers_could_read_differently_is_refused)
+TEST_LOOP(what_two_readers_could_read_differently_is_refused, 0, FX_COUNT(bad))
 {
 	char *text = copy(bad[_i].text, bad[_i].bytes);
 	struct http_refusal why;
@@ -122,9 +121,8 @@ START_TEST(what_two_readers_could_read_differently_is_refused)
 	ck_assert_str_ne(http_reason(why.status), "Unknown");
 	free(text);
 }
-END_TEST
 
-START_TEST(what_is_too_long_is_refused_before_it_ends)
+TEST(what_is_too_long_is_refused_before_it_ends)
 {
 	static char text[HTTP_HEAD_BYTES + 8];
 	struct http_refusal why;
@@ -145,9 +143,8 @@ START_TEST(what_is_too_long_is_refused_before_it_ends)
 	memcpy(text + HTTP_HEAD_BYTES - 2, "\n\n", 2);
 	ck_assert_int_eq(http_read_head(text, sizeof(text), &r, &why), HTTP_HEAD_BYTES);
 }
-END_TEST
 
-START_TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once)
+TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once)
 {
 	static const char first[] = "GET / HTTP/1.1\r\nX: ";
 	static char text[HTTP_HEAD_BYTES + 1];
@@ -163,7 +160,6 @@ START_TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once)
 	}
 	ck_assert_uint_eq(why.status, 431);
 }
-END_TEST
 
 static const struct {
 	const char *text, *carries;
@@ -214,7 +210,7 @@ static char *take(const char *text, size_t piece, ssize_t *left)
 	return all;
 }
 
-START_TEST(chunks_are_put_together_however_they_arrive)
+TEST_LOOP(chunks_are_put_together_however_they_arrive, 0, FX_COUNT(chunks))
 {
 	for (size_t piece = 1; piece < 40; piece++) {
 		ssize_t left;
@@ -228,9 +224,8 @@ START_TEST(chunks_are_put_together_however_they_arrive)
 		free(carried);
 	}
 }
-END_TEST
 
-START_TEST(endless_lines_between_chunks_are_refused)
+TEST(endless_lines_between_chunks_are_refused)
 {
 	static const char *const begins[] = { "1;", "0\r\n" };
 
@@ -245,9 +240,8 @@ START_TEST(endless_lines_between_chunks_are_refused)
 		ck_assert_int_eq(left, -1);
 	}
 }
-END_TEST
 
-START_TEST(body_of_a_length_ends_there)
+TEST(body_of_a_length_ends_there)
 {
 	const struct http_request r = { .has_length = true, .body_bytes = 5 };
 	char text[] = "hello world";
@@ -265,9 +259,8 @@ START_TEST(body_of_a_length_ends_there)
 	http_body_begin(&b, &(struct http_request){ 0 });
 	ck_assert_int_eq(b.at, HTTP_BODY_DONE);
 }
-END_TEST
 
-START_TEST(query_is_taken_apart_and_decoded)
+TEST(query_is_taken_apart_and_decoded)
 {
 	static const char *const parts[][2] = {
 		{ "a", "1" }, { "b c", "= " }, { "", "" }, { "d", "" }, { "", "x" },
@@ -286,9 +279,8 @@ START_TEST(query_is_taken_apart_and_decoded)
 	rest = NULL;
 	ck_assert_int_eq(http_next_parameter(&rest, &name, &value), 1);
 }
-END_TEST
 
-START_TEST(zero_byte_and_half_an_escape_are_refused)
+TEST(zero_byte_and_half_an_escape_are_refused)
 {
 	static const char *const texts[] = { "a=%00", "%00", "a%", "a=%1", "a=%x1", "a=%1x" };
 
@@ -300,21 +292,8 @@ START_TEST(zero_byte_and_half_an_escape_are_refused)
 		free(text);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(request_is_read_when_its_head_is_whole, 0, FX_COUNT(good)),
-		FX_LOOP(what_two_readers_could_read_differently_is_refused, 0, FX_COUNT(bad)),
-		FX_TEST(what_is_too_long_is_refused_before_it_ends),
-		FX_TEST(what_is_too_long_is_refused_where_all_of_it_comes_at_once),
-		FX_LOOP(chunks_are_put_together_however_they_arrive, 0, FX_COUNT(chunks)),
-		FX_TEST(endless_lines_between_chunks_are_refused),
-		FX_TEST(body_of_a_length_ends_there),
-		FX_TEST(query_is_taken_apart_and_decoded),
-		FX_TEST(zero_byte_and_half_an_escape_are_refused),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void scatter(int n, uint64_t width, uint64_t noise)
 	}
 }
 
-START_TEST(bound_is_that_of_all_lines_below_all_points)
+TEST(bound_is_that_of_all_lines_below_all_points)
 {
 	seed = 7;
 	for (int round = 0; round < 2000; round++) {
@@ -90,9 +90,8 @@ START_TEST(bound_is_that_of_all_lines_below_all_points)
 		}
 	}
 }
-END_TEST
 
-START_TEST(order_does_not_matter)
+TEST(order_does_not_matter)
 {
 	seed = 8;
 	for (int round = 0; round < 500; round++) {
@@ -107,9 +106,8 @@ START_TEST(order_does_not_matter)
 		ck_assert_mem_eq(first.p, h.p, h.n * sizeof(h.p[0]));
 	}
 }
-END_TEST
 
-START_TEST(touching_line_is_below_all_points_and_meets_one)
+TEST(touching_line_is_below_all_points_and_meets_one)
 {
 	seed = 9;
 	for (int round = 0; round < 500; round++) {
@@ -123,10 +121,9 @@ START_TEST(touching_line_is_below_all_points_and_meets_one)
 		ck_assert_double_le(fabs(height(&p, slope, 0) - at_0), 1e-6);
 	}
 }
-END_TEST
 
 /* A parabola keeps every point of it; what is forgotten only lets lines get higher. */
-START_TEST(full_hull_forgets_points_and_keeps_its_bounds_true)
+TEST(full_hull_forgets_points_and_keeps_its_bounds_true)
 {
 	memset(&h, 0, sizeof(h));
 	for (int64_t i = 0; i < 1000; i++) {
@@ -137,9 +134,8 @@ START_TEST(full_hull_forgets_points_and_keeps_its_bounds_true)
 	}
 	ck_assert_double_le(hull_bound(&h, 999e6, -STEEP, STEEP), 24900);
 }
-END_TEST
 
-START_TEST(point_that_no_line_can_touch_is_not_kept)
+TEST(point_that_no_line_can_touch_is_not_kept)
 {
 	memset(&h, 0, sizeof(h));
 	ck_assert(hull_add(&h, 0, 0));
@@ -150,17 +146,8 @@ START_TEST(point_that_no_line_can_touch_is_not_kept)
 	ck_assert(hull_add(&h, 0, -3));		/* in the shadow of this one */
 	ck_assert_uint_eq(h.n, 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(bound_is_that_of_all_lines_below_all_points),
-		FX_TEST(order_does_not_matter),
-		FX_TEST(touching_line_is_below_all_points_and_meets_one),
-		FX_TEST(full_hull_forgets_points_and_keeps_its_bounds_true),
-		FX_TEST(point_that_no_line_can_touch_is_not_kept),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

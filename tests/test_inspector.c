@@ -60,16 +60,15 @@ static void check_record(const char *others, const char *expected)
 		NCCLINSP_VERSION "\",\"rec_mechanism\":\"nccl_profiler_interface\"," \
 		"\"dump_timestamp_us\":1700000005000000,\"hostname\":\"node7\",\"pid\":4711}"
 
-START_TEST(a_collective_has_all_that_there_is)
+TEST(a_collective_has_all_that_there_is)
 {
 	check_record("{}", "{" CONTEXT ",\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_algo\":"
 		     "\"RING\",\"coll_proto\":\"LL128\",\"coll_sn\":42,\"coll_msg_size_bytes\":"
 		     "1048576,\"coll_exec_time_us\":124,\"coll_timing_source\":\"kernel_gpu\","
 		     "\"coll_algobw_gbs\":8.48,\"coll_busbw_gbs\":14.84}}");
 }
-END_TEST
 
-START_TEST(a_send_is_of_the_other_kind)
+TEST(a_send_is_of_the_other_kind)
 {
 	check_record("{\"func\":\"Send\",\"peer\":6,\"seq\":null,\"algo\":null,\"proto\":null,"
 		     "\"timing_source\":\"kernel_cpu\",\"busbw_gbs\":8.48}",
@@ -78,7 +77,6 @@ START_TEST(a_send_is_of_the_other_kind)
 		     "\"p2p_timing_source\":\"kernel_cpu\",\"p2p_algobw_gbs\":8.48,"
 		     "\"p2p_busbw_gbs\":8.48}}");
 }
-END_TEST
 
 static const struct {
 	const char *func;
@@ -89,7 +87,7 @@ static const struct {
 };
 
 /* Its size is what one rank gives or gets; ours is the larger of the two buffers. */
-START_TEST(a_size_is_that_of_its_definition)
+TEST_LOOP(a_size_is_that_of_its_definition, 0, FX_COUNT(sizes))
 {
 	char others[64];
 
@@ -100,9 +98,8 @@ START_TEST(a_size_is_that_of_its_definition)
 			 sizes[_i].bytes);
 	json_decref(record);
 }
-END_TEST
 
-START_TEST(what_is_not_known_is_null)
+TEST(what_is_not_known_is_null)
 {
 	json_t *perf;
 
@@ -119,7 +116,6 @@ START_TEST(what_is_not_known_is_null)
 							   "comm_name")), "unknown");
 	json_decref(record);
 }
-END_TEST
 
 static const struct {
 	const char *others;
@@ -132,14 +128,13 @@ static const struct {
 	{ "{\"func\":\"AlltoAll\",\"derived\":true}", INSPECTOR_DERIVED },
 };
 
-START_TEST(what_the_format_cannot_say_is_left_out)
+TEST_LOOP(what_the_format_cannot_say_is_left_out, 0, FX_COUNT(left_out))
 {
 	ck_assert_int_eq(outcome(left_out[_i].others), left_out[_i].outcome);
 	ck_assert_ptr_null(record);
 }
-END_TEST
 
-START_TEST(what_only_the_proxies_saw_is_told_as_cpu_time)
+TEST(what_only_the_proxies_saw_is_told_as_cpu_time)
 {
 	ck_assert_int_eq(outcome("{\"timing_source\":\"proxy_cpu\"}"), INSPECTOR_WRITTEN);
 	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(record, "coll_perf"),
@@ -147,18 +142,8 @@ START_TEST(what_only_the_proxies_saw_is_told_as_cpu_time)
 			 "collective_cpu");
 	json_decref(record);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_collective_has_all_that_there_is),
-		FX_TEST(a_send_is_of_the_other_kind),
-		FX_LOOP(a_size_is_that_of_its_definition, 0, FX_COUNT(sizes)),
-		FX_TEST(what_is_not_known_is_null),
-		FX_LOOP(what_the_format_cannot_say_is_left_out, 0, FX_COUNT(left_out)),
-		FX_TEST(what_only_the_proxies_saw_is_told_as_cpu_time),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void check_line(const char *line)
 	ck_assert_msg(strstr(text, whole), "no %s in %s", line, text);
 }
 
-START_TEST(labels_and_means_are_as_inspector_has_them)
+TEST(labels_and_means_are_as_inspector_has_them)
 {
 	struct op op = make_op(0, 5 << 20, 100, 200);
 
@@ -104,7 +104,6 @@ START_TEST(labels_and_means_are_as_inspector_has_them)
 		   "message_size=\"8-9KB\"} 300");
 	check_line("# TYPE nccl_p2p_exec_time_microseconds gauge");
 }
-END_TEST
 
 static const struct {
 	const char *func;
@@ -119,7 +118,7 @@ static const struct {
 	{ "AllGather", 16 * 8191, NULL },
 };
 
-START_TEST(sizes_are_those_of_the_call)
+TEST_LOOP(sizes_are_those_of_the_call, 0, FX_COUNT(sizes))
 {
 	struct op op = make_op(0, sizes[_i].bytes, 100, 1);
 	char label[64];
@@ -130,9 +129,8 @@ START_TEST(sizes_are_those_of_the_call)
 	snprintf(label, sizeof(label), "message_size=\"%s\"", sizes[_i].label ?: "");
 	ck_assert(!sizes[_i].label || strstr(text, label));
 }
-END_TEST
 
-START_TEST(only_times_of_the_gpu_count)
+TEST(only_times_of_the_gpu_count)
 {
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
@@ -147,10 +145,9 @@ START_TEST(only_times_of_the_gpu_count)
 	add(0, &op);
 	ck_assert_uint_eq(collect(true, 0), 0);
 }
-END_TEST
 
 /* Two communicators of one name, two ranks of one GPU number: Prometheus takes a series once. */
-START_TEST(what_has_the_same_labels_is_one_series)
+TEST(what_has_the_same_labels_is_one_series)
 {
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
@@ -166,9 +163,8 @@ START_TEST(what_has_the_same_labels_is_one_series)
 	add(0, &op);
 	ck_assert_uint_eq(collect(true, 0), 4);
 }
-END_TEST
 
-START_TEST(what_was_is_told_for_half_a_minute)
+TEST(what_was_is_told_for_half_a_minute)
 {
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
@@ -182,9 +178,8 @@ START_TEST(what_was_is_told_for_half_a_minute)
 	collect(true, 0);
 	ck_assert_ptr_nonnull(strstr(text, "algo_proto=\"RING_SIMPLE\"} 700\n"));
 }
-END_TEST
 
-START_TEST(a_user_is_told_of_that_user)
+TEST(a_user_is_told_of_that_user)
 {
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
@@ -198,10 +193,9 @@ START_TEST(a_user_is_told_of_that_user)
 	ck_assert_ptr_nonnull(strstr(text, "uid=\"54321\""));
 	ck_assert_uint_eq(collect(false, ALICE + 1), 0);
 }
-END_TEST
 
 /* Nor does one who makes more and more of them push out those of others. */
-START_TEST(there_are_only_so_many)
+TEST(there_are_only_so_many)
 {
 	struct op op = make_op(0, 1 << 20, 100, 1);
 
@@ -214,9 +208,8 @@ START_TEST(there_are_only_so_many)
 	ck_assert_uint_le(collect(true, 0), 2 * INSPECTOR_ROWS);
 	ck_assert_uint_eq(collect(false, 0), 2);
 }
-END_TEST
 
-START_TEST(what_is_not_known_is_said_so)
+TEST(what_is_not_known_is_said_so)
 {
 	struct op op = make_op(0, 1 << 20, 100, -1);
 
@@ -234,20 +227,8 @@ START_TEST(what_is_not_known_is_said_so)
 		   "comm_name=\"unknown\",n_nodes=\"2\",nranks=\"16\",collective=\"AllReduce\","
 		   "message_size=\"1-2MB\",algo_proto=\"unknown_SIMPLE\"} 100");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(labels_and_means_are_as_inspector_has_them),
-		FX_LOOP(sizes_are_those_of_the_call, 0, FX_COUNT(sizes)),
-		FX_TEST(only_times_of_the_gpu_count),
-		FX_TEST(what_has_the_same_labels_is_one_series),
-		FX_TEST(what_was_is_told_for_half_a_minute),
-		FX_TEST(a_user_is_told_of_that_user),
-		FX_TEST(there_are_only_so_many),
-		FX_TEST(what_is_not_known_is_said_so),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -13,7 +13,7 @@ static json_t *take(const char *text)
 	return root;
 }
 
-START_TEST(numbers_are_as_large_as_can_be_added)
+TEST(numbers_are_as_large_as_can_be_added)
 {
 	static const struct {
 		const char *text;
@@ -32,9 +32,8 @@ START_TEST(numbers_are_as_large_as_can_be_added)
 		json_decref(root);
 	}
 }
-END_TEST
 
-START_TEST(fractions_are_as_large_as_whole_numbers)
+TEST(fractions_are_as_large_as_whole_numbers)
 {
 	json_t *root = take("{\"a\": {\"b\": [1e300, -1e300, 0.5]}}");
 	json_t *list = json_object_get(json_object_get(root, "a"), "b");
@@ -48,9 +47,8 @@ START_TEST(fractions_are_as_large_as_whole_numbers)
 	ck_assert_uint_eq(intake_whole(1e300), (uint64_t)INTAKE_MOST);
 	ck_assert_uint_eq(intake_whole(7.9), 7);
 }
-END_TEST
 
-START_TEST(texts_and_names_do_nothing_to_a_terminal)
+TEST(texts_and_names_do_nothing_to_a_terminal)
 {
 	json_t *root = take("{\"a\\u001b[2J\": [\"x\\n\\u202ey\"],"
 			    " \"gr\\u00fc\\u00df\": \"\\u65e5\"}");
@@ -67,9 +65,8 @@ START_TEST(texts_and_names_do_nothing_to_a_terminal)
 			 "1e300 00000000000000000000");
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(a_time_that_cannot_be_moved_so_far_is_not_told)
+TEST(a_time_that_cannot_be_moved_so_far_is_not_told)
 {
 	json_t *root = take("{\"a_mono_ns\": -9223372036854775808}");
 
@@ -83,9 +80,8 @@ START_TEST(a_time_that_cannot_be_moved_so_far_is_not_told)
 	ck_assert_int_eq(json_integer_value(json_object_get(root, "a_mono_ns")), 7);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(what_is_no_json_is_told)
+TEST(what_is_no_json_is_told)
 {
 	json_error_t error;
 
@@ -93,17 +89,8 @@ START_TEST(what_is_no_json_is_told)
 	ck_assert_str_ne(error.text, "");
 	ck_assert_ptr_null(intake_read("", 0, NULL));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(numbers_are_as_large_as_can_be_added),
-		FX_TEST(fractions_are_as_large_as_whole_numbers),
-		FX_TEST(texts_and_names_do_nothing_to_a_terminal),
-		FX_TEST(a_time_that_cannot_be_moved_so_far_is_not_told),
-		FX_TEST(what_is_no_json_is_told),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void group(uint64_t seed)
 	ck_assert_int_eq(jobs_group(list, PROCESSES, seed, job), 0);
 }
 
-START_TEST(who_has_a_communicator_in_common_is_of_one_job)
+TEST(who_has_a_communicator_in_common_is_of_one_job)
 {
 	in_comm(1, 10, 0);
 	in_comm(4, 10, 1);
@@ -48,9 +48,8 @@ START_TEST(who_has_a_communicator_in_common_is_of_one_job)
 	ck_assert_uint_eq(job[0], 0);
 	ck_assert_uint_eq(job[7], 7);
 }
-END_TEST
 
-START_TEST(pairs_hang_together_through_others)
+TEST(pairs_hang_together_through_others)
 {
 	in_comm(0, 20, 0);
 	in_comm(5, 20, 1);
@@ -62,9 +61,8 @@ START_TEST(pairs_hang_together_through_others)
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		ck_assert_uint_eq(job[i], i == 3 || i == 5 || i == 6 ? 0 : i);
 }
-END_TEST
 
-START_TEST(the_same_number_of_two_users_is_two_jobs)
+TEST(the_same_number_of_two_users_is_two_jobs)
 {
 	in_comm(0, 30, 0);
 	in_comm(1, 30, 0);
@@ -72,9 +70,8 @@ START_TEST(the_same_number_of_two_users_is_two_jobs)
 	group(3);
 	ck_assert_uint_eq(job[1], 1);
 }
-END_TEST
 
-START_TEST(what_is_closed_or_has_no_id_joins_nobody)
+TEST(what_is_closed_or_has_no_id_joins_nobody)
 {
 	in_comm(0, 40, 0);
 	in_comm(1, 40, 1);
@@ -86,7 +83,6 @@ START_TEST(what_is_closed_or_has_no_id_joins_nobody)
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		ck_assert_uint_eq(job[i], i);
 }
-END_TEST
 
 /* By hand: two are of one job if a chain of common communicators leads from one to the other. */
 static void reach(bool to[PROCESSES], uint32_t from)
@@ -100,7 +96,7 @@ static void reach(bool to[PROCESSES], uint32_t from)
 				reach(to, k);
 }
 
-START_TEST(jobs_are_what_can_be_reached)
+TEST_LOOP(jobs_are_what_can_be_reached, 0, 20)
 {
 	fx_seed((uint64_t)_i);
 	for (uint32_t i = 0; i < PROCESSES; i++)
@@ -115,9 +111,8 @@ START_TEST(jobs_are_what_can_be_reached)
 			ck_assert_int_eq(job[i] == job[k], to[k]);
 	}
 }
-END_TEST
 
-START_TEST(a_rank_is_found_in_its_communicator)
+TEST(a_rank_is_found_in_its_communicator)
 {
 	in_comm(0, 50, 3);
 	in_comm(0, 50, 4);
@@ -126,9 +121,8 @@ START_TEST(a_rank_is_found_in_its_communicator)
 	ck_assert_ptr_null(jobs_comm(&process[0], 50, 5));
 	ck_assert_ptr_null(jobs_comm(&process[0], 51, UNKNOWN_I32));
 }
-END_TEST
 
-START_TEST(a_table_of_many_is_read_so_far_and_no_further)
+TEST(a_table_of_many_is_read_so_far_and_no_further)
 {
 	struct comm *many = calloc(2 * JOBS_ENTRIES, sizeof(*many));
 
@@ -144,19 +138,8 @@ START_TEST(a_table_of_many_is_read_so_far_and_no_further)
 	ck_assert_ptr_null(jobs_comm(&process[0], 1000 + JOBS_ENTRIES, 0));
 	free(many);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_has_a_communicator_in_common_is_of_one_job),
-		FX_TEST(pairs_hang_together_through_others),
-		FX_TEST(the_same_number_of_two_users_is_two_jobs),
-		FX_TEST(what_is_closed_or_has_no_id_joins_nobody),
-		FX_LOOP(jobs_are_what_can_be_reached, 0, 20),
-		FX_TEST(a_rank_is_found_in_its_communicator),
-		FX_TEST(a_table_of_many_is_read_so_far_and_no_further),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

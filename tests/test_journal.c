@@ -60,7 +60,7 @@ static bool has(const char *line)
 	       (snprintf(whole, sizeof(whole), "\n%s\n", line), strstr(entry, whole));
 }
 
-START_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for)
+TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for)
 {
 	struct finding f = make_finding();
 	char id[64];
@@ -78,9 +78,8 @@ START_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for)
 	ck_assert(has("NCCLINSP_WORLD_RANKS=9-11"));
 	ck_assert(has("MESSAGE=ranks 1-3,7 have not come"));
 }
-END_TEST
 
-START_TEST(what_is_over_is_no_alarm)
+TEST(what_is_over_is_no_alarm)
 {
 	struct finding f = make_finding();
 
@@ -93,9 +92,8 @@ START_TEST(what_is_over_is_no_alarm)
 	ck_assert(has("MESSAGE=desync NOT_JOINED is over: ranks 1-3,7 have not come"));
 	ck_assert_ptr_null(strstr(entry, "COMM_ID"));
 }
-END_TEST
 
-START_TEST(what_is_suspected_is_told_once_and_is_no_alarm)
+TEST(what_is_suspected_is_told_once_and_is_no_alarm)
 {
 	struct finding f = make_finding();
 
@@ -118,9 +116,8 @@ START_TEST(what_is_suspected_is_told_once_and_is_no_alarm)
 	ck_assert(has("PRIORITY=2"));
 	ck_assert(has("NCCLINSP_GRADE=found"));
 }
-END_TEST
 
-START_TEST(a_job_cannot_forge_fields_by_its_names)
+TEST(a_job_cannot_forge_fields_by_its_names)
 {
 	struct finding f = make_finding();
 
@@ -131,9 +128,8 @@ START_TEST(a_job_cannot_forge_fields_by_its_names)
 	ck_assert(!has("PRIORITY=0"));
 	ck_assert_ptr_null(strchr(entry, '\x1b'));
 }
-END_TEST
 
-START_TEST(every_kind_has_an_id_of_its_own)
+TEST(every_kind_has_an_id_of_its_own)
 {
 	for (int a = 0; a < FINDING_KIND_END; a++) {
 		const struct word *one = words_find(finding_kind_name((enum finding_kind)a));
@@ -147,9 +143,8 @@ START_TEST(every_kind_has_an_id_of_its_own)
 		}
 	}
 }
-END_TEST
 
-START_TEST(a_full_or_absent_journal_holds_nobody_up)
+TEST(a_full_or_absent_journal_holds_nobody_up)
 {
 	struct finding f = make_finding();
 
@@ -162,18 +157,8 @@ START_TEST(a_full_or_absent_journal_holds_nobody_up)
 	ck_assert_int_eq(j.fd, -1);
 	journal_finding(&j, &f);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for),
-		FX_TEST(what_is_over_is_no_alarm),
-		FX_TEST(what_is_suspected_is_told_once_and_is_no_alarm),
-		FX_TEST(a_job_cannot_forge_fields_by_its_names),
-		FX_TEST(every_kind_has_an_id_of_its_own),
-		FX_TEST(a_full_or_absent_journal_holds_nobody_up),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -44,7 +44,7 @@ static void check_text(const char *text)
 	ck_assert_int_eq(memcmp(j.text, text, j.bytes), 0);
 }
 
-START_TEST(commas_come_by_themselves)
+TEST(commas_come_by_themselves)
 {
 	json_begin(&j, '{');
 	json_key(&j, "a");
@@ -66,9 +66,8 @@ START_TEST(commas_come_by_themselves)
 	json_end(&j, '}');
 	check_text("{\"a\":[1,{},\"[\",null,[],true],\"b\":false}\n{}");
 }
-END_TEST
 
-START_TEST(integers_keep_every_digit)
+TEST(integers_keep_every_digit)
 {
 	json_begin(&j, '[');
 	json_put_u64(&j, UINT64_MAX);
@@ -79,9 +78,8 @@ START_TEST(integers_keep_every_digit)
 	check_text("[18446744073709551615,-9223372036854775808,9007199254740993,"
 		   "\"0x00000000deadbeef\"]");
 }
-END_TEST
 
-START_TEST(doubles_read_back_equal)
+TEST(doubles_read_back_equal)
 {
 	static const double edge[] = { 0, -0.0, 0.1, 1e-9, 1.0 / 3, 186.25, DBL_MAX, DBL_MIN,
 				       DBL_EPSILON, 4.9e-324, -1e300 };
@@ -103,9 +101,8 @@ START_TEST(doubles_read_back_equal)
 		json_decref(back);
 	}
 }
-END_TEST
 
-START_TEST(what_is_no_number_is_null)
+TEST(what_is_no_number_is_null)
 {
 	json_begin(&j, '[');
 	json_put_double(&j, NAN);
@@ -115,9 +112,8 @@ START_TEST(what_is_no_number_is_null)
 	json_end(&j, ']');
 	check_text("[null,null,null,null]");
 }
-END_TEST
 
-START_TEST(a_locale_with_a_decimal_comma_changes_nothing)
+TEST(a_locale_with_a_decimal_comma_changes_nothing)
 {
 	static const char *const locales[] = { "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8" };
 
@@ -127,9 +123,8 @@ START_TEST(a_locale_with_a_decimal_comma_changes_nothing)
 	setlocale(LC_NUMERIC, "C");
 	check_text("1.5");
 }
-END_TEST
 
-START_TEST(every_character_reads_back_as_it_was)
+TEST(every_character_reads_back_as_it_was)
 {
 	for (unsigned c = 1; c < 0x110000; c += c < 0x3000 ? 1 : 97) {
 		char text[5] = "";
@@ -160,9 +155,8 @@ START_TEST(every_character_reads_back_as_it_was)
 		json_decref(back);
 	}
 }
-END_TEST
 
-START_TEST(bad_utf8_and_control_characters_are_replaced)
+TEST(bad_utf8_and_control_characters_are_replaced)
 {
 	static const char *const bad[] = {
 		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80",
@@ -183,9 +177,8 @@ START_TEST(bad_utf8_and_control_characters_are_replaced)
 	json_put_string(&j, "a\xff" "b\xc3\xa9");
 	check_text("\"a\xef\xbf\xbd" "b\xc3\xa9\"");
 }
-END_TEST
 
-START_TEST(random_bytes_always_make_valid_json)
+TEST(random_bytes_always_make_valid_json)
 {
 	srand(7);
 	for (int i = 0; i < 20000; i++) {
@@ -200,9 +193,8 @@ START_TEST(random_bytes_always_make_valid_json)
 		json_decref(read_back());
 	}
 }
-END_TEST
 
-START_TEST(times_are_rfc_3339_with_nanoseconds)
+TEST(times_are_rfc_3339_with_nanoseconds)
 {
 	json_begin(&j, '[');
 	json_put_time(&j, 0);
@@ -210,9 +202,8 @@ START_TEST(times_are_rfc_3339_with_nanoseconds)
 	json_end(&j, ']');
 	check_text("[\"1970-01-01T00:00:00.000000000Z\",\"2024-02-29T12:34:56.000000007Z\"]");
 }
-END_TEST
 
-START_TEST(every_day_has_its_date)
+TEST(every_day_has_its_date)
 {
 	for (uint64_t day = 0; day < 80000; day++) {	/* to 2189 */
 		time_t seconds = (time_t)day * 86400 + 86399;
@@ -226,9 +217,8 @@ START_TEST(every_day_has_its_date)
 		check_text(text);
 	}
 }
-END_TEST
 
-START_TEST(what_was_measured_is_rounded_to_nine_digits)
+TEST(what_was_measured_is_rounded_to_nine_digits)
 {
 	json_begin(&j, '[');
 	json_put_rounded(&j, 1.0 / 3);
@@ -239,9 +229,8 @@ START_TEST(what_was_measured_is_rounded_to_nine_digits)
 	json_end(&j, ']');
 	check_text("[0.333333333,186.25,0,3e-07,null]");
 }
-END_TEST
 
-START_TEST(too_much_text_is_an_error_that_stays_until_cleared)
+TEST(too_much_text_is_an_error_that_stays_until_cleared)
 {
 	json_deinit(&j);
 	json_init(&j, 4096);
@@ -256,9 +245,8 @@ START_TEST(too_much_text_is_an_error_that_stays_until_cleared)
 	ck_assert_int_eq(json_error(&j), 0);
 	check_text("1");
 }
-END_TEST
 
-START_TEST(the_text_can_be_taken_away)
+TEST(the_text_can_be_taken_away)
 {
 	CLEANUP(cleanup_freep) char *text = NULL;
 	size_t bytes;
@@ -271,25 +259,8 @@ START_TEST(the_text_can_be_taken_away)
 	json_put_u64(&j, 7);
 	check_text("7");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(commas_come_by_themselves),
-		FX_TEST(integers_keep_every_digit),
-		FX_TEST(doubles_read_back_equal),
-		FX_TEST(what_is_no_number_is_null),
-		FX_TEST(a_locale_with_a_decimal_comma_changes_nothing),
-		FX_TEST(every_character_reads_back_as_it_was),
-		FX_TEST(bad_utf8_and_control_characters_are_replaced),
-		FX_TEST(random_bytes_always_make_valid_json),
-		FX_TEST(times_are_rfc_3339_with_nanoseconds),
-		FX_TEST(every_day_has_its_date),
-		FX_TEST(what_was_measured_is_rounded_to_nine_digits),
-		FX_TEST(too_much_text_is_an_error_that_stays_until_cleared),
-		FX_TEST(the_text_can_be_taken_away),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -39,7 +39,7 @@ static void lose(int32_t rank, bool silent)
 	rows[rank].calls = UNKNOWN_U64;
 }
 
-START_TEST(ranks_that_give_no_answer_come_before_those_that_have_not_come)
+TEST(ranks_that_give_no_answer_come_before_those_that_have_not_come)
 {
 	rows[2].calls = 6;
 	expect(AFAR_ABSENT, 1, 2);
@@ -49,9 +49,8 @@ START_TEST(ranks_that_give_no_answer_come_before_those_that_have_not_come)
 	rows[3].silent = false;
 	expect(AFAR_ABSENT, 2, 2);	/* one that has left does not come */
 }
-END_TEST
 
-START_TEST(where_all_have_made_the_call_nobody_is_named)
+TEST(where_all_have_made_the_call_nobody_is_named)
 {
 	expect(AFAR_EVEN, 0, 0);
 	rows[2].calls = 8;		/* it has gone on: it does not hold up the others */
@@ -59,19 +58,17 @@ START_TEST(where_all_have_made_the_call_nobody_is_named)
 	rows[2].calls = UNKNOWN_U64;
 	expect(AFAR_VAGUE, 0, 0);
 }
-END_TEST
 
 /* Ranks here are judged by what is seen of them. */
-START_TEST(no_rank_of_this_node_is_named)
+TEST(no_rank_of_this_node_is_named)
 {
 	rows[1].calls = 3;
 	expect(AFAR_EVEN, 0, 0);
 	lose(1, true);
 	expect(AFAR_VAGUE, 0, 0);
 }
-END_TEST
 
-START_TEST(an_answer_without_our_ranks_and_pids_is_another_jobs)
+TEST(an_answer_without_our_ranks_and_pids_is_another_jobs)
 {
 	rows[0].pid = 999;
 	lose(3, true);
@@ -92,9 +89,8 @@ START_TEST(an_answer_without_our_ranks_and_pids_is_another_jobs)
 	afar_decide(rows, 0, RANKS, own, ARRAY_LEN(own), &got);
 	ck_assert_int_eq(got.state, AFAR_FOREIGN);
 }
-END_TEST
 
-START_TEST(more_than_have_room_are_counted)
+TEST(more_than_have_room_are_counted)
 {
 	static struct afar_rank many[100];
 
@@ -106,7 +102,6 @@ START_TEST(more_than_have_room_are_counted)
 	ck_assert_ptr_eq(afar_rank_of(&got, 2), &got.ranks[0]);
 	ck_assert_ptr_null(afar_rank_of(&got, 0));
 }
-END_TEST
 
 /* ---- the verdict ---------------------------------------------------------------------- */
 
@@ -150,7 +145,7 @@ static void expect_said(struct hang_case *c, enum verdict verdict, const char *p
 
 static const struct hang_verdict unknown = { .verdict = VERDICT_UNKNOWN, .peer = 3 };
 
-START_TEST(a_rank_without_an_answer_is_named_with_its_node)
+TEST(a_rank_without_an_answer_is_named_with_its_node)
 {
 	struct hang_case c = case_of(unknown);
 
@@ -163,9 +158,8 @@ START_TEST(a_rank_without_an_answer_is_named_with_its_node)
 	expect(AFAR_SILENT, 1, 3);
 	expect_said(&c, VERDICT_NO_ANSWER, "which considers it dead, and is missing");
 }
-END_TEST
 
-START_TEST(a_rank_that_has_not_come_is_named_with_its_calls)
+TEST(a_rank_that_has_not_come_is_named_with_its_calls)
 {
 	struct hang_case c = case_of(unknown);
 
@@ -175,9 +169,8 @@ START_TEST(a_rank_that_has_not_come_is_named_with_its_calls)
 		    "#6 on dp; NCCL's RAS counts 5 such calls on it, and 7 on this node");
 	expect_said(&c, VERDICT_NOT_JOINED, "py-spy dump -p 12");
 }
-END_TEST
 
-START_TEST(a_cause_that_is_seen_here_is_not_overruled)
+TEST(a_cause_that_is_seen_here_is_not_overruled)
 {
 	static const enum verdict own_verdicts[] = { VERDICT_GPU_STUCK, VERDICT_STOPPED,
 						     VERDICT_NOT_JOINED, VERDICT_PARTIAL };
@@ -193,10 +186,9 @@ START_TEST(a_cause_that_is_seen_here_is_not_overruled)
 		ck_assert_int_eq(c.verdict.ranks[0], 0);
 	}
 }
-END_TEST
 
 /* A rank that is gone ends the threads of those that it is connected with, wherever they are. */
-START_TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer)
+TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer)
 {
 	const struct hang_verdict afar = { .verdict = VERDICT_LINK, .peer = 3, .nranks = 1 };
 	const struct hang_verdict here = { .verdict = VERDICT_LINK, .peer = 1, .nranks = 1 };
@@ -216,9 +208,8 @@ START_TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer)
 	hang_hear(&c);
 	ck_assert_int_eq(c.verdict.verdict, VERDICT_LINK);
 }
-END_TEST
 
-START_TEST(an_answer_that_names_nobody_is_told_and_changes_nothing)
+TEST(an_answer_that_names_nobody_is_told_and_changes_nothing)
 {
 	struct hang_case c = case_of(unknown);
 
@@ -226,22 +217,8 @@ START_TEST(an_answer_that_names_nobody_is_told_and_changes_nothing)
 	expect_said(&c, VERDICT_UNKNOWN, "every rank answers and has made the call");
 	expect_said(&c, VERDICT_UNKNOWN, "what they do cannot be seen from here");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ranks_that_give_no_answer_come_before_those_that_have_not_come),
-		FX_TEST(where_all_have_made_the_call_nobody_is_named),
-		FX_TEST(no_rank_of_this_node_is_named),
-		FX_TEST(an_answer_without_our_ranks_and_pids_is_another_jobs),
-		FX_TEST(more_than_have_room_are_counted),
-		FX_TEST(a_rank_without_an_answer_is_named_with_its_node),
-		FX_TEST(a_rank_that_has_not_come_is_named_with_its_calls),
-		FX_TEST(a_cause_that_is_seen_here_is_not_overruled),
-		FX_TEST(the_network_is_to_blame_unless_a_rank_gives_no_answer),
-		FX_TEST(an_answer_that_names_nobody_is_told_and_changes_nothing),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -34,7 +34,7 @@ static void setup(void)
 
 static void teardown(void) {}
 
-START_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause)
+TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause)
 {
 	ck_assert(died_have_one_cause(&deaths[0], &deaths[9]));
 	deaths[9].ended_ns = deaths[0].ended_ns + 30 * SECOND - 1;
@@ -48,9 +48,8 @@ START_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause)
 	deaths[3].has_comm_id = false;
 	ck_assert(!died_have_one_cause(&deaths[0], &deaths[3]));
 }
-END_TEST
 
-START_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it)
+TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it)
 {
 	deaths[1].ended_ns += 2 * SECOND;	/* 3 s: more than two clocks may be apart */
 	died_say(list, 3, text, sizeof(text));
@@ -65,9 +64,8 @@ START_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it
 	ck_assert_ptr_nonnull(strstr(text, "rank 7 (global rank 17, pid 47, train, node1) and 2 "
 					    "more. It did"));
 }
-END_TEST
 
-START_TEST(death_is_critical_where_an_operation_was_in_flight)
+TEST(death_is_critical_where_an_operation_was_in_flight)
 {
 	ck_assert(died_is_critical(list, 2));
 	ck_assert(!died_is_critical(&list[1], 2));
@@ -77,10 +75,9 @@ START_TEST(death_is_critical_where_an_operation_was_in_flight)
 	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 41, train) died with no operation known to be "
 			      "in flight. "), text);
 }
-END_TEST
 
 /* By the signal or the exit code, and by what the kernel killed for memory then. */
-START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
+TEST_LOOP(cause_of_a_death_is_told_where_the_kernel_tells_it, 0, 15)
 {
 	static const struct {
 		int32_t status;
@@ -131,10 +128,9 @@ START_TEST(cause_of_a_death_is_told_where_the_kernel_tells_it)
 	ck_assert_msg(strstr(text, cases[_i].words), "%s", text);
 	ck_assert_int_eq(text[strlen(text) - 1], '.');
 }
-END_TEST
 
 /* The probe's word: which process sent the signal, and that the kernel killed for memory. */
-START_TEST(sender_of_the_signal_is_named_where_it_is_known)
+TEST_LOOP(sender_of_the_signal_is_named_where_it_is_known, 0, 13)
 {
 	static const struct {
 		int32_t status, sent, sender;
@@ -168,11 +164,10 @@ START_TEST(sender_of_the_signal_is_named_where_it_is_known)
 	died_say(list, 1, text, sizeof(text));
 	ck_assert_msg(strstr(text, cases[_i].words), "%s", text);
 }
-END_TEST
 
 /* ---- whom ---- */
 
-START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
+TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 {
 	deaths[0].xid = (struct xid){ .number = 79, .pid = UNKNOWN_I32 };
 	deaths[0].status = 9;
@@ -189,9 +184,8 @@ START_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came)
 	died_say(list, 1, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, ", because of Xid 7777 on its GPU. See NVIDIA's list"));
 }
-END_TEST
 
-START_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
+TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
 {
 	struct whom who[] = { { .rank = 0, .world_rank = 0, .pid = 40 },
 			      { .rank = 1, .world_rank = 1, .pid = 43 },
@@ -209,9 +203,8 @@ START_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ)
 	whom_add_several(&phrase, &who[2], 1);
 	ck_assert_str_eq(text, "");
 }
-END_TEST
 
-START_TEST(several_are_told_node_by_node)
+TEST(several_are_told_node_by_node)
 {
 	static const char place[] = "0000:3b:00.0";
 	const struct whom who[] = {
@@ -239,7 +232,6 @@ START_TEST(several_are_told_node_by_node)
 	whom_add(&phrase, &who[3]);
 	ck_assert_str_eq(text, " (global rank 11, pid 44, b, GPU 0000:3b:00.0)");
 }
-END_TEST
 
 /* ---- lost records ------------------------------------------------------------ */
 
@@ -254,7 +246,7 @@ static struct loss_growth lose(uint64_t records, enum loss_cause cause, uint64_t
 	return loss_compare(&before, &now);
 }
 
-START_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that)
+TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that)
 {
 	struct loss_growth l = lose(999000, LOSS_POOL, 1000);
 
@@ -268,10 +260,9 @@ START_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that)
 	l = lose(1000000, LOSS_STRING, 1);
 	ck_assert(loss_begins(&l) && !l.all);
 }
-END_TEST
 
 /* A second of 20 s, and what else: of another cause, unknown, less. */
-START_TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten)
+TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten)
 {
 	static const struct {
 		enum loss_cause cause;
@@ -296,9 +287,8 @@ START_TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten)
 					  "for a CPU. Its counts"), rows[i].starved);
 	}
 }
-END_TEST
 
-START_TEST(time_that_the_daemon_waited_is_unknown_where_it_was)
+TEST(time_that_the_daemon_waited_is_unknown_where_it_was)
 {
 	const struct loss_row known = { .waited_ns = 5 }, later = { .waited_ns = 12 };
 	const struct loss_row unknown = { .waited_ns = UNKNOWN_U64 };
@@ -307,9 +297,8 @@ START_TEST(time_that_the_daemon_waited_is_unknown_where_it_was)
 	ck_assert_uint_eq(loss_compare(&unknown, &later).waited_ns, UNKNOWN_U64);
 	ck_assert_uint_eq(loss_compare(&known, &unknown).waited_ns, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(counter_that_falls_has_begun_anew)
+TEST(counter_that_falls_has_begun_anew)
 {
 	const struct loss_row before = { .records = 1000, .lost = { [LOSS_OVERRUN] = 500 } };
 	const struct loss_row now = { .records = 900, .lost = { [LOSS_OVERRUN] = 400 } };
@@ -317,24 +306,8 @@ START_TEST(counter_that_falls_has_begun_anew)
 
 	ck_assert(!l.all && !l.records && !loss_goes_on(&l));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause),
-		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
-		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
-		FX_LOOP(cause_of_a_death_is_told_where_the_kernel_tells_it, 0, 15),
-		FX_TEST(an_error_of_the_gpu_is_the_cause_whatever_signal_came),
-		FX_LOOP(sender_of_the_signal_is_named_where_it_is_known, 0, 13),
-		FX_TEST(several_are_told_by_their_numbers_in_the_job_where_these_differ),
-		FX_TEST(several_are_told_node_by_node),
-		FX_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that),
-		FX_TEST(daemon_that_waited_for_a_cpu_is_told_where_records_were_overwritten),
-		FX_TEST(time_that_the_daemon_waited_is_unknown_where_it_was),
-		FX_TEST(counter_that_falls_has_begun_anew),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

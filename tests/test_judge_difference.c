@@ -71,7 +71,7 @@ static uint32_t pair_compare(const struct kind *k, uint32_t slower, double times
 	return n;
 }
 
-START_TEST(runs_that_are_alike_differ_in_one_of_fifty_pairs_at_most)
+TEST_LOOP(runs_that_are_alike_differ_in_one_of_fifty_pairs_at_most, 0, FX_COUNT(kinds))
 {
 	const struct kind *k = &kinds[_i];
 	struct difference rows[SERIES];
@@ -83,9 +83,8 @@ START_TEST(runs_that_are_alike_differ_in_one_of_fifty_pairs_at_most)
 	printf("# %s: %u of %u pairs of runs that are alike differ\n", k->name, wrong, PAIRS);
 	ck_assert_uint_le(wrong, PAIRS / 50);
 }
-END_TEST
 
-START_TEST(an_operation_that_takes_a_tenth_longer_is_found_among_others)
+TEST(an_operation_that_takes_a_tenth_longer_is_found_among_others)
 {
 	static const struct kind steady = { "steady", 0.05, 0.3, 0 };
 	struct difference rows[SERIES];
@@ -101,7 +100,6 @@ START_TEST(an_operation_that_takes_a_tenth_longer_is_found_among_others)
 	ck_assert_uint_ge(found, 190);
 	ck_assert_uint_le(others, 4);
 }
-END_TEST
 
 /* Values of one level each, a little apart. */
 static struct difference levels_compare(uint32_t n, double from, double to, double scale,
@@ -119,7 +117,7 @@ static struct difference levels_compare(uint32_t n, double from, double to, doub
 	return d;
 }
 
-START_TEST(little_is_told_of_no_difference_however_sure)
+TEST(little_is_told_of_no_difference_however_sure)
 {
 	ck_assert(!levels_compare(VALUES, 100, 104.5, 0, 0).differs);
 	ck_assert(levels_compare(VALUES, 100, 106, 0, 0).differs);
@@ -127,27 +125,24 @@ START_TEST(little_is_told_of_no_difference_however_sure)
 	ck_assert_double_lt(levels_compare(VALUES, 106, 100, 0, 0).change, 0);
 	ck_assert_double_lt(levels_compare(VALUES, 100, 104.5, 0, 0).p, 1e-6);
 }
-END_TEST
 
-START_TEST(few_values_are_not_compared)
+TEST(few_values_are_not_compared)
 {
 	ck_assert_int_eq(levels_compare(DIFFERENCE_VALUES - 1, 100, 200, 0, 0).test,
 			 DIFFERENCE_NONE);
 	ck_assert(!levels_compare(DIFFERENCE_VALUES - 1, 100, 200, 0, 0).differs);
 	ck_assert(levels_compare(DIFFERENCE_VALUES, 100, 200, 0, 0).differs);
 }
-END_TEST
 
 /* Waiting may be 0 before: it is compared with what operations take. */
-START_TEST(change_is_relative_to_the_scale_and_not_below_the_least)
+TEST(change_is_relative_to_the_scale_and_not_below_the_least)
 {
 	ck_assert(levels_compare(VALUES, 0, 6, 100, 0).differs);
 	ck_assert(!levels_compare(VALUES, 0, 6, 200, 0).differs);
 	ck_assert(!levels_compare(VALUES, 0, 6, 100, 10).differs);
 }
-END_TEST
 
-START_TEST(a_few_outliers_are_no_difference)
+TEST(a_few_outliers_are_no_difference)
 {
 	struct difference d = { .scale = 0 };
 
@@ -160,7 +155,6 @@ START_TEST(a_few_outliers_are_no_difference)
 	difference_judge(&d, 1, order);
 	ck_assert(!d.differs);
 }
-END_TEST
 
 static bool ranges_differ(double from, double to, double bound)
 {
@@ -178,14 +172,13 @@ static bool ranges_differ(double from, double to, double bound)
 	return d.differs;
 }
 
-START_TEST(ranges_differ_where_they_do_not_meet)
+TEST(ranges_differ_where_they_do_not_meet)
 {
 	ck_assert(ranges_differ(100, 120, 5));
 	ck_assert(!ranges_differ(100, 120, 9));
 	ck_assert(!ranges_differ(100, 104, 0.1));	/* less than the least change */
 	ck_assert(ranges_differ(120, 100, 5));
 }
-END_TEST
 
 /* Four links, of which the second has changed from `from` to `to`. */
 static bool link_differs(uint32_t n, double from, double to, double others_to, double apart)
@@ -200,7 +193,7 @@ static bool link_differs(uint32_t n, double from, double to, double others_to, d
 	return d[1].differs;
 }
 
-START_TEST(fifty_thousand_links_take_no_longer_than_to_sort_them)
+TEST(fifty_thousand_links_take_no_longer_than_to_sort_them)
 {
 	const uint32_t n = 50000;
 	struct difference *d = calloc(n, sizeof(*d));
@@ -214,9 +207,8 @@ START_TEST(fifty_thousand_links_take_no_longer_than_to_sort_them)
 	free(room);
 	free(d);
 }
-END_TEST
 
-START_TEST(link_differs_by_itself_and_against_the_others)
+TEST(link_differs_by_itself_and_against_the_others)
 {
 	ck_assert(link_differs(4, 1, 1.5, 1, 1));
 	ck_assert(link_differs(4, 1.5, 1, 1, 1));
@@ -226,31 +218,15 @@ START_TEST(link_differs_by_itself_and_against_the_others)
 	ck_assert(!link_differs(4, 1, 1.5, 1, 1.6));	/* another one is as far off */
 	ck_assert(!link_differs(2, 1, 1.5, 1, 1));	/* one beside it tells nothing */
 }
-END_TEST
 
-START_TEST(bound_of_a_median_shrinks_with_the_number_of_values)
+TEST(bound_of_a_median_shrinks_with_the_number_of_values)
 {
 	ck_assert_double_eq_tol(difference_median_bound(1000, 1000, 100), 8, 1e-9);
 	ck_assert_double_eq_tol(difference_median_bound(1000, 1128.16, 100), 8 + 50.132, 1e-3);
 	ck_assert_double_eq_tol(difference_median_bound(1000, 1128.16, 10000), 8 + 5.0132, 1e-3);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(runs_that_are_alike_differ_in_one_of_fifty_pairs_at_most, 0,
-			FX_COUNT(kinds)),
-		FX_TEST(an_operation_that_takes_a_tenth_longer_is_found_among_others),
-		FX_TEST(little_is_told_of_no_difference_however_sure),
-		FX_TEST(few_values_are_not_compared),
-		FX_TEST(change_is_relative_to_the_scale_and_not_below_the_least),
-		FX_TEST(a_few_outliers_are_no_difference),
-		FX_TEST(link_differs_by_itself_and_against_the_others),
-		FX_TEST(fifty_thousand_links_take_no_longer_than_to_sort_them),
-		FX_TEST(ranges_differ_where_they_do_not_meet),
-		FX_TEST(bound_of_a_median_shrinks_with_the_number_of_values),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -51,13 +51,12 @@ static const struct {
 	{ "the only one, a little slower", { 1900 }, 0x40, 1, false },
 };
 
-START_TEST(a_gpu_is_slow_that_is_slower_than_the_others)
+TEST_LOOP(a_gpu_is_slow_that_is_slower_than_the_others, 0, FX_COUNT(clocks))
 {
 	gpus_have(clocks[_i].mhz, clocks[_i].reasons);
 	ck_assert_msg(gpu_find_cause(all, clocks[_i].n, 0, &cause) == clocks[_i].slow, "%s",
 		      clocks[_i].how);
 }
-END_TEST
 
 static const struct {
 	uint64_t reasons;
@@ -69,7 +68,7 @@ static const struct {
 	{ UNKNOWN_U64, NULL }, { UINT64_C(1) << 40, NULL },
 };
 
-START_TEST(the_worst_reason_is_named)
+TEST_LOOP(the_worst_reason_is_named, 0, FX_COUNT(reasons))
 {
 	struct gpu_health g = { .reasons = reasons[_i].reasons };
 	const char *found = gpu_limit_text(gpu_limit_of(&g));
@@ -78,9 +77,8 @@ START_TEST(the_worst_reason_is_named)
 		      "%d: %s", _i, found ?: "none");
 	ck_assert(!found == !gpu_limit_advice(gpu_limit_of(&g)));
 }
-END_TEST
 
-START_TEST(the_sentence_has_clocks_reason_and_time)
+TEST(the_sentence_has_clocks_reason_and_time)
 {
 	gpus_have(clocks[0].mhz, 0x20);
 	ck_assert(gpu_find_cause(all, GPUS, 0, &cause));
@@ -94,9 +92,8 @@ START_TEST(the_sentence_has_clocks_reason_and_time)
 	ck_assert_str_eq(said(),
 			 "its GPU runs at 1095 MHz, the others of its node run at 1980 MHz");
 }
-END_TEST
 
-START_TEST(a_gpu_that_is_lost_needs_no_clock)
+TEST(a_gpu_that_is_lost_needs_no_clock)
 {
 	gpus_have(clocks[2].mhz, 0);
 	all[0].lost = true;
@@ -104,16 +101,8 @@ START_TEST(a_gpu_that_is_lost_needs_no_clock)
 	ck_assert_str_eq(said(), "the driver has lost its GPU");
 	ck_assert(!gpu_find_cause(all, GPUS, 1, &cause));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_gpu_is_slow_that_is_slower_than_the_others, 0, FX_COUNT(clocks)),
-		FX_LOOP(the_worst_reason_is_named, 0, FX_COUNT(reasons)),
-		FX_TEST(the_sentence_has_clocks_reason_and_time),
-		FX_TEST(a_gpu_that_is_lost_needs_no_clock),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

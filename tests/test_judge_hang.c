@@ -47,7 +47,7 @@ static void wait_for(int32_t rank, enum hang_wait wait, int32_t peer)
 	ranks[0][rank].data.peer = wait == WAIT_RECV ? peer : UNKNOWN_I32;
 }
 
-START_TEST(a_dead_rank_explains_everything_unless_it_was_done)
+TEST(a_dead_rank_explains_everything_unless_it_was_done)
 {
 	ranks[0][1].posted = false;
 	ranks[0][2].ended = true;
@@ -55,17 +55,15 @@ START_TEST(a_dead_rank_explains_everything_unless_it_was_done)
 	ranks[0][2].done = true;
 	expect(0, VERDICT_NOT_JOINED, 1, 1);
 }
-END_TEST
 
-START_TEST(who_is_nowhere_has_not_joined)
+TEST(who_is_nowhere_has_not_joined)
 {
 	ranks[0][1].posted = false;
 	ranks[0][3].posted = false;
 	expect(0, VERDICT_NOT_JOINED, 2, 1);
 }
-END_TEST
 
-START_TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death)
+TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death)
 {
 	ranks[0][1].posted = ranks[0][2].posted = false;
 	ranks[0][1].stopped = true;
@@ -75,10 +73,9 @@ START_TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death)
 	ranks[0][0].ended = true;
 	expect(0, VERDICT_RANK_DEAD, 1, 0);
 }
-END_TEST
 
 /* Whoever looks into a process that waits for another one may have stopped it. */
-START_TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does)
+TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		ranks[0][r].wants_kernel = true;
@@ -95,9 +92,8 @@ START_TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does)
 	ranks[0][2].done = true;
 	expect(0, VERDICT_NOT_RUNNING, 3, 0);
 }
-END_TEST
 
-START_TEST(who_is_in_another_call_is_out_of_order)
+TEST(who_is_in_another_call_is_out_of_order)
 {
 	ranks[0][3].posted = false;
 	ranks[0][3].other_func = "AllGather";
@@ -105,17 +101,15 @@ START_TEST(who_is_in_another_call_is_out_of_order)
 	expect(0, VERDICT_ORDER_MISMATCH, 1, 3);
 	ck_assert_str_eq(got.other_func, "AllGather");
 }
-END_TEST
 
-START_TEST(where_as_many_came_in_the_other_order_all_are_named)
+TEST(where_as_many_came_in_the_other_order_all_are_named)
 {
 	ranks[0][1].posted = ranks[0][3].posted = false;
 	ranks[0][1].other_func = ranks[0][3].other_func = "AllGather";
 	expect(0, VERDICT_ORDER_MISMATCH, 4, 1);
 }
-END_TEST
 
-START_TEST(who_waits_elsewhere_is_followed_to_the_cause)
+TEST(who_waits_elsewhere_is_followed_to_the_cause)
 {
 	ranks[0][3].posted = false;
 	ranks[0][3].elsewhere = 1;
@@ -125,9 +119,8 @@ START_TEST(who_waits_elsewhere_is_followed_to_the_cause)
 	expect(0, VERDICT_NOT_JOINED, 1, 0);
 	ck_assert_uint_eq(got.comm, 2);
 }
-END_TEST
 
-START_TEST(a_circle_of_communicators_is_a_deadlock)
+TEST(a_circle_of_communicators_is_a_deadlock)
 {
 	ranks[0][3].posted = false;
 	ranks[0][3].elsewhere = 1;
@@ -140,9 +133,8 @@ START_TEST(a_circle_of_communicators_is_a_deadlock)
 	ck_assert_uint_eq(got.circle[0], 1);
 	ck_assert_uint_eq(got.circle[1], 2);
 }
-END_TEST
 
-START_TEST(gpus_that_began_in_another_order_are_a_deadlock_too)
+TEST(gpus_that_began_in_another_order_are_a_deadlock_too)
 {
 	for (uint32_t c = 0; c < 2; c++)
 		for (int32_t r = 0; r < RANKS; r++) {
@@ -156,10 +148,9 @@ START_TEST(gpus_that_began_in_another_order_are_a_deadlock_too)
 	expect(1, VERDICT_COMM_DEADLOCK, 2, 0);
 	ck_assert_uint_eq(got.ncircle, 2);
 }
-END_TEST
 
 /* Nothing tells which of two operations a GPU has begun: only a circle is proof. */
-START_TEST(who_may_be_away_is_followed_in_a_circle_alone)
+TEST(who_may_be_away_is_followed_in_a_circle_alone)
 {
 	ranks[0][3].may_be_away = true;
 	ranks[0][3].elsewhere = 1;
@@ -179,9 +170,8 @@ START_TEST(who_may_be_away_is_followed_in_a_circle_alone)
 	expect(0, VERDICT_INTERNAL, 1, 0);
 	expect(1, VERDICT_LINK, 1, 2);
 }
-END_TEST
 
-START_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here)
+TEST(gpu_that_may_be_elsewhere_is_not_stuck_here)
 {
 	wait_for(2, WAIT_PRODUCE, 3);
 	wait_for(3, WAIT_RECV, 2);
@@ -196,10 +186,9 @@ START_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here)
 	expect(0, VERDICT_GPU_STUCK, 3, 2);
 	ck_assert_uint_eq(got.comm, 0);
 }
-END_TEST
 
 /* The few of the circle's smaller communicator are named as the larger one numbers them. */
-START_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
+TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
 {
 	comms[1].n = 2;
 	ranks[1][0].process = ranks[0][2].process;
@@ -212,10 +201,9 @@ START_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator)
 	ck_assert_int_eq(got.ranks[1], 2);
 	ck_assert_uint_eq(got.comm, 0);
 }
-END_TEST
 
 /* One called the second communicator first, and three the first one. */
-START_TEST(of_a_circle_the_few_that_took_another_order_are_named)
+TEST(of_a_circle_the_few_that_took_another_order_are_named)
 {
 	ranks[1][2].posted = false;
 	ranks[1][2].elsewhere = 0;
@@ -232,9 +220,8 @@ START_TEST(of_a_circle_the_few_that_took_another_order_are_named)
 	ranks[0][1].posted = true;	/* nobody can say who */
 	expect(0, VERDICT_COMM_DEADLOCK, 2, 3);
 }
-END_TEST
 
-START_TEST(the_few_that_differ_from_the_many_are_named)
+TEST(the_few_that_differ_from_the_many_are_named)
 {
 	ranks[0][2].count = 2048;
 	expect(0, VERDICT_METADATA_MISMATCH, 1, 2);
@@ -246,9 +233,8 @@ START_TEST(the_few_that_differ_from_the_many_are_named)
 	expect(0, VERDICT_CONFIG_MISMATCH, 1, 0);
 	ck_assert_str_eq(got.field, "proto");
 }
-END_TEST
 
-START_TEST(what_is_not_known_differs_from_nothing)
+TEST(what_is_not_known_differs_from_nothing)
 {
 	ranks[0][0].count = UNKNOWN_U64;
 	ranks[0][1].datatype = NULL;
@@ -256,9 +242,8 @@ START_TEST(what_is_not_known_differs_from_nothing)
 	ranks[0][3].algo = NULL;
 	expect(0, VERDICT_UNKNOWN, 0, 0);
 }
-END_TEST
 
-START_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits)
+TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits)
 {
 	wait_for(0, WAIT_PRODUCE, 1);
 	wait_for(1, WAIT_WIRE, 2);
@@ -266,19 +251,17 @@ START_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits)
 	expect(0, VERDICT_LINK, 1, 1);
 	ck_assert_int_eq(got.peer, 2);
 }
-END_TEST
 
-START_TEST(a_gpu_that_takes_nothing_is_stuck)
+TEST(a_gpu_that_takes_nothing_is_stuck)
 {
 	wait_for(0, WAIT_RECV, 3);
 	wait_for(1, WAIT_CREDIT, 2);
 	wait_for(2, WAIT_CONSUME, 1);
 	expect(0, VERDICT_GPU_STUCK, 1, 2);
 }
-END_TEST
 
 /* Ranks 0 to 2 share a node: what comes from the network goes through their GPUs in turn. */
-START_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node)
+TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		wait_for(r, WAIT_NONE, UNKNOWN_I32);
@@ -300,9 +283,8 @@ START_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node)
 	expect(0, VERDICT_GPU_STUCK, 1, 1);
 	ck_assert(!got.one_of);
 }
-END_TEST
 
-START_TEST(a_gpu_that_has_not_begun_is_not_running)
+TEST(a_gpu_that_has_not_begun_is_not_running)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		ranks[0][r].wants_kernel = true;
@@ -315,9 +297,8 @@ START_TEST(a_gpu_that_has_not_begun_is_not_running)
 	ranks[0][2].kernel_started = 2;
 	expect(0, VERDICT_GPU_STUCK, 1, 2);
 }
-END_TEST
 
-START_TEST(a_kernel_whose_transfers_come_forward_is_running)
+TEST(a_kernel_whose_transfers_come_forward_is_running)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		ranks[0][r].wants_kernel = true;
@@ -328,7 +309,6 @@ START_TEST(a_kernel_whose_transfers_come_forward_is_running)
 	expect(0, VERDICT_GPU_STUCK, 1, 2);
 	ck_assert(!got.one_of);
 }
-END_TEST
 
 /* Two of four are here, neither is known to have begun: 2 waits for 1, 3 for its GPU. */
 static void lose_a_rank_elsewhere(void)
@@ -343,7 +323,7 @@ static void lose_a_rank_elsewhere(void)
 	wait_for(1, WAIT_PRODUCE, 0);
 }
 
-START_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of)
+TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of)
 {
 	lose_a_rank_elsewhere();
 	expect(0, VERDICT_UNKNOWN, 0, 0);
@@ -358,9 +338,8 @@ START_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody
 	ranks[0][0].kernel_started = 2;		/* one thread still tells, the other may not */
 	expect(0, VERDICT_UNKNOWN, 0, 0);
 }
-END_TEST
 
-START_TEST(a_kernel_is_missing_only_where_others_were_told_of)
+TEST(a_kernel_is_missing_only_where_others_were_told_of)
 {
 	lose_a_rank_elsewhere();
 	wait_for(0, WAIT_NONE, UNKNOWN_I32);
@@ -373,9 +352,8 @@ START_TEST(a_kernel_is_missing_only_where_others_were_told_of)
 	ranks[0][0].done = true;
 	expect(0, VERDICT_NOT_RUNNING, 1, 3);
 }
-END_TEST
 
-START_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another)
+TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another)
 {
 	lose_a_rank_elsewhere();
 	comms[0].n = 1;
@@ -384,9 +362,8 @@ START_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another)
 	wait_for(0, WAIT_PRODUCE, 3);
 	expect(0, VERDICT_NOT_RUNNING, 1, 2);
 }
-END_TEST
 
-START_TEST(who_sends_may_lack_what_those_without_transfers_have)
+TEST(who_sends_may_lack_what_those_without_transfers_have)
 {
 	for (int32_t r = 0; r < RANKS; r++)
 		wait_for(r, WAIT_NONE, UNKNOWN_I32);
@@ -402,9 +379,8 @@ START_TEST(who_sends_may_lack_what_those_without_transfers_have)
 	expect(0, VERDICT_GPU_STUCK, 1, 3);
 	ck_assert(!got.one_of);
 }
-END_TEST
 
-START_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused)
+TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused)
 {
 	comms[0].nranks = 8;
 	wait_for(0, WAIT_RECV, 7);
@@ -416,9 +392,8 @@ START_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused)
 	ranks[0][3].step = 0;		/* that it does not depend on */
 	expect(0, VERDICT_GPU_STUCK, 1, 3);
 }
-END_TEST
 
-START_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
+TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
 {
 	for (int32_t r = 0; r < RANKS; r++)
 		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
@@ -439,10 +414,9 @@ START_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
 	expect(0, VERDICT_UNKNOWN, 0, 0);
 	ck_assert(got.remote);
 }
-END_TEST
 
 /* Rank 1 may not send to rank 2, which waits for it; so do all behind it. */
-START_TEST(a_receiver_that_gives_its_sender_no_room_is_named)
+TEST(a_receiver_that_gives_its_sender_no_room_is_named)
 {
 	for (int32_t r = 0; r < RANKS; r++) {
 		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
@@ -462,10 +436,9 @@ START_TEST(a_receiver_that_gives_its_sender_no_room_is_named)
 	wait_for(2, WAIT_RECV, 0);		/* it waits for another one */
 	expect(0, VERDICT_INTERNAL, 4, 0);
 }
-END_TEST
 
 /* Each of two sends to the other one, and waits for it: one has no room. */
-START_TEST(who_has_no_room_may_wait_for_data_as_well)
+TEST(who_has_no_room_may_wait_for_data_as_well)
 {
 	comms[0].n = 2;
 	comms[0].nranks = 2;
@@ -476,10 +449,9 @@ START_TEST(who_has_no_room_may_wait_for_data_as_well)
 	expect(0, VERDICT_NO_ROOM, 1, 0);
 	ck_assert_int_eq(got.peer, 1);
 }
-END_TEST
 
 /* Rank 3's GPU has sent what is its own, and waits for what rank 2 waits for. */
-START_TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room)
+TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room)
 {
 	for (int32_t r = 0; r < RANKS; r++)
 		wait_for(r, WAIT_NONE, UNKNOWN_I32);
@@ -498,9 +470,8 @@ START_TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room)
 	expect(0, VERDICT_GPU_STUCK, 3, 3);
 	ck_assert(got.one_of);
 }
-END_TEST
 
-START_TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
+TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
 {
 	comms[0].nranks = 8;
 	wait_for(0, WAIT_RECV, 7);
@@ -509,9 +480,8 @@ START_TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
 	ck_assert_int_eq(got.peer, 7);
 	ck_assert(got.remote);
 }
-END_TEST
 
-START_TEST(what_is_over_for_some_is_partial)
+TEST(what_is_over_for_some_is_partial)
 {
 	ranks[0][0].done = true;
 	ranks[0][1].done = true;
@@ -519,7 +489,6 @@ START_TEST(what_is_over_for_some_is_partial)
 	wait_for(3, WAIT_RECV, 2);
 	expect(0, VERDICT_PARTIAL, 2, 2);
 }
-END_TEST
 
 static void make_nonsense(void)
 {
@@ -554,7 +523,7 @@ static bool is_of(const struct hang_comm *c, int32_t rank)
 	return false;
 }
 
-START_TEST(nonsense_gets_a_verdict_about_ranks_that_exist)
+TEST_LOOP(nonsense_gets_a_verdict_about_ranks_that_exist, 0, 5)
 {
 	fx_seed((uint64_t)_i);
 	for (int k = 0; k < 2000; k++) {
@@ -569,45 +538,8 @@ START_TEST(nonsense_gets_a_verdict_about_ranks_that_exist)
 		ck_assert_int_eq(got.verdict == VERDICT_COMM_DEADLOCK, got.ncircle > 0);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_dead_rank_explains_everything_unless_it_was_done),
-		FX_TEST(who_is_nowhere_has_not_joined),
-		FX_TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death),
-		FX_TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does),
-		FX_TEST(who_is_in_another_call_is_out_of_order),
-		FX_TEST(where_as_many_came_in_the_other_order_all_are_named),
-		FX_TEST(who_waits_elsewhere_is_followed_to_the_cause),
-		FX_TEST(a_circle_of_communicators_is_a_deadlock),
-		FX_TEST(gpus_that_began_in_another_order_are_a_deadlock_too),
-		FX_TEST(who_may_be_away_is_followed_in_a_circle_alone),
-		FX_TEST(gpu_that_may_be_elsewhere_is_not_stuck_here),
-		FX_TEST(ranks_of_a_circle_are_those_of_its_largest_communicator),
-		FX_TEST(of_a_circle_the_few_that_took_another_order_are_named),
-		FX_TEST(the_few_that_differ_from_the_many_are_named),
-		FX_TEST(what_is_not_known_differs_from_nothing),
-		FX_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits),
-		FX_TEST(a_gpu_that_takes_nothing_is_stuck),
-		FX_TEST(a_gpu_that_takes_nothing_may_wait_for_the_next_of_its_node),
-		FX_TEST(a_gpu_that_has_not_begun_is_not_running),
-		FX_TEST(a_kernel_whose_transfers_come_forward_is_running),
-		FX_TEST(
-		  a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of),
-		FX_TEST(a_kernel_is_missing_only_where_others_were_told_of),
-		FX_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another),
-		FX_TEST(who_sends_may_lack_what_those_without_transfers_have),
-		FX_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused),
-		FX_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen),
-		FX_TEST(a_receiver_that_gives_its_sender_no_room_is_named),
-		FX_TEST(who_has_no_room_may_wait_for_data_as_well),
-		FX_TEST(gpu_that_may_lack_data_is_not_stuck_where_a_receiver_gives_no_room),
-		FX_TEST(a_wait_for_a_rank_elsewhere_names_that_rank),
-		FX_TEST(what_is_over_for_some_is_partial),
-		FX_LOOP(nonsense_gets_a_verdict_about_ranks_that_exist, 0, 5),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -26,7 +26,7 @@ static void rate(int32_t nranks, const uint64_t *inside_us)
 	late_rate(parts, RANKS, nranks, &usual, &op, scratch);
 }
 
-START_TEST(who_is_inside_for_the_least_time_came_last_and_costs_the_median_wait)
+TEST(who_is_inside_for_the_least_time_came_last_and_costs_the_median_wait)
 {
 	rate(RANKS, (uint64_t[]){ 3000, 1000, 2900, 3500 });
 	ck_assert(op.judged);
@@ -34,18 +34,16 @@ START_TEST(who_is_inside_for_the_least_time_came_last_and_costs_the_median_wait)
 	ck_assert_uint_eq(op.first, 3);
 	ck_assert_uint_eq(op.blame_ns, 2 * MS);
 }
-END_TEST
 
-START_TEST(what_is_apart_as_transfers_end_is_nobodys_doing)
+TEST(what_is_apart_as_transfers_end_is_nobodys_doing)
 {
 	rate(RANKS, (uint64_t[]){ 1000, 1019, 1005, 1010 });
 	ck_assert(!op.judged);
 	rate(RANKS, (uint64_t[]){ 1000, 1020, 1005, 1010 });
 	ck_assert(op.judged);
 }
-END_TEST
 
-START_TEST(where_all_that_are_seen_wait_the_last_one_is_elsewhere)
+TEST(where_all_that_are_seen_wait_the_last_one_is_elsewhere)
 {
 	rate(2 * RANKS, (uint64_t[]){ 3000, 3100, 2900, 3500 });
 	ck_assert(op.slow && !op.judged);
@@ -55,16 +53,14 @@ START_TEST(where_all_that_are_seen_wait_the_last_one_is_elsewhere)
 	ck_assert(op.slow && op.judged);	/* all are seen: one of them was the last */
 	ck_assert_uint_eq(op.last, 2);
 }
-END_TEST
 
-START_TEST(lateness_that_is_mostly_waiting_was_handed_on)
+TEST(lateness_that_is_mostly_waiting_was_handed_on)
 {
 	ck_assert(late_is_inherited(7 * MS, 10 * MS));
 	ck_assert(!late_is_inherited(6 * MS, 10 * MS));
 }
-END_TEST
 
-START_TEST(who_is_late_together_shares_what_it_costs)
+TEST(who_is_late_together_shares_what_it_costs)
 {
 	double shares[RANKS];
 
@@ -79,9 +75,8 @@ START_TEST(who_is_late_together_shares_what_it_costs)
 	ck_assert(late_is_worth_following(&op, parts[1].inside_ns));
 	ck_assert(!late_is_worth_following(&op, parts[2].inside_ns));
 }
-END_TEST
 
-START_TEST(shares_are_the_waiting_that_happened)
+TEST(shares_are_the_waiting_that_happened)
 {
 	for (int k = 0; k < 1000; k++) {
 		double shares[RANKS], sum = 0;
@@ -96,7 +91,6 @@ START_TEST(shares_are_the_waiting_that_happened)
 		ck_assert_double_eq_tol(sum, (double)op.blame_ns, 1);
 	}
 }
-END_TEST
 
 /*
  * A window of 60 operations in 6 s; late_ms[i][k] is how late rank k is in those whose number
@@ -143,13 +137,12 @@ static const struct {
 	{ "too little", 1, { { 0, 1, 0, 0 } }, 0 },
 };
 
-START_TEST(who_makes_the_others_wait_is_late_however_many_do)
+TEST_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases))
 {
 	for (uint32_t i = 0; i < RANKS; i++)
 		ck_assert_msg(is_late(cases[_i].turns, cases[_i].late_ms, i) ==
 			      (cases[_i].late >> i & 1), "%s: rank %u", cases[_i].how, i);
 }
-END_TEST
 
 static const struct {
 	enum late_why why;
@@ -161,7 +154,7 @@ static const struct {
 	{ LATE_WHY_LAUNCHES, "launches its 4 ranks one after another" },
 };
 
-START_TEST(the_next_step_suits_the_cause)
+TEST(the_next_step_suits_the_cause)
 {
 	struct late_case c = {
 		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
@@ -178,7 +171,6 @@ START_TEST(the_next_step_suits_the_cause)
 			ck_assert_msg(!strstr(text, next_steps[k].next) == (i != k), "%s", text);
 	}
 }
-END_TEST
 
 static const struct {
 	enum late_why why;
@@ -210,7 +202,7 @@ static const struct {
 	{ LATE_WHY_GPU, { 12, 0.5, 0.2, 99, "stress", 0.8 }, "its GPU is still busy" },
 };
 
-START_TEST(a_late_call_is_explained_by_what_its_thread_does)
+TEST_LOOP(a_late_call_is_explained_by_what_its_thread_does, 0, FX_COUNT(callers))
 {
 	struct late_case c = {
 		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
@@ -223,7 +215,6 @@ START_TEST(a_late_call_is_explained_by_what_its_thread_does)
 	late_say(&c, text, sizeof(text));
 	ck_assert_msg(strstr(text, callers[_i].said), "%s", text);
 }
-END_TEST
 
 static const struct {
 	enum late_why why;
@@ -290,7 +281,7 @@ static const struct {
 	  { .throttled = 0.5, .apart = true }, "its GPU is still busy", "may run" },
 };
 
-START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
+TEST_LOOP(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough, 0, FX_COUNT(lacks))
 {
 	struct late_case c = {
 		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
@@ -307,9 +298,8 @@ START_TEST(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough)
 	late_say(&c, text, sizeof(text));
 	ck_assert(!strstr(text, "calling thread may"));
 }
-END_TEST
 
-START_TEST(a_long_list_of_cpus_ends_after_one_of_them)
+TEST(a_long_list_of_cpus_ends_after_one_of_them)
 {
 	struct placement p;
 
@@ -322,9 +312,8 @@ START_TEST(a_long_list_of_cpus_ends_after_one_of_them)
 				 "131", 2, 1, false, &p));
 	ck_assert_str_eq(p.cpus, "1010,103,105,107,109,111,113,115,117,119,121,123,125,127,...");
 }
-END_TEST
 
-START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
+TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 {
 	struct gpu_cause gpu = { .gpu = gpu_unknown("0000:3b:00.0"), .since = "12:03:10",
 				 .limit = GPU_LIMIT_SW_THERMAL };
@@ -343,25 +332,8 @@ START_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence)
 	ck_assert_ptr_nonnull(strstr(text, " See the cooling of that GPU and node."));
 	ck_assert_ptr_null(strstr(text, "py-spy"));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_is_inside_for_the_least_time_came_last_and_costs_the_median_wait),
-		FX_TEST(what_is_apart_as_transfers_end_is_nobodys_doing),
-		FX_TEST(where_all_that_are_seen_wait_the_last_one_is_elsewhere),
-		FX_TEST(lateness_that_is_mostly_waiting_was_handed_on),
-		FX_TEST(who_is_late_together_shares_what_it_costs),
-		FX_TEST(shares_are_the_waiting_that_happened),
-		FX_TEST(the_next_step_suits_the_cause),
-		FX_LOOP(a_late_call_is_explained_by_what_its_thread_does, 0, FX_COUNT(callers)),
-		FX_LOOP(what_its_node_does_not_give_a_late_rank_is_told_where_it_is_enough, 0,
-			FX_COUNT(lacks)),
-		FX_TEST(a_long_list_of_cpus_ends_after_one_of_them),
-		FX_TEST(a_slow_gpu_is_the_cause_in_the_first_sentence),
-		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

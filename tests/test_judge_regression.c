@@ -51,7 +51,7 @@ static uint32_t told(void)
 	return place;
 }
 
-START_TEST(one_kind_alone_is_told_as_such)
+TEST(one_kind_alone_is_told_as_such)
 {
 	slow_down(1, 0.1823216);
 	ck_assert_uint_eq(told(), 1);
@@ -60,9 +60,8 @@ START_TEST(one_kind_alone_is_told_as_such)
 			 "1.2ms instead of 1ms, for 1m00s. So do 1 of 6 kinds of operations here: "
 			 "what runs beside this one may have changed.");
 }
-END_TEST
 
-START_TEST(kind_of_a_communicator_that_changed_most_speaks_for_it)
+TEST(kind_of_a_communicator_that_changed_most_speaks_for_it)
 {
 	slow_down(0, 0.1);
 	slow_down(2, 0.2);
@@ -74,9 +73,8 @@ START_TEST(kind_of_a_communicator_that_changed_most_speaks_for_it)
 	ck_assert_int_eq(c.scope, REGRESSION_NODE);
 	ck_assert_ptr_nonnull(strstr(text, "So do 4 of 6 kinds of operations on this node"));
 }
-END_TEST
 
-START_TEST(what_is_faster_or_not_rated_or_hardly_slower_is_not_told)
+TEST(what_is_faster_or_not_rated_or_hardly_slower_is_not_told)
 {
 	slow_down(0, 0.2);
 	slow_down(1, 0.2);
@@ -86,15 +84,8 @@ START_TEST(what_is_faster_or_not_rated_or_hardly_slower_is_not_told)
 	c.row = &rows[0];
 	ck_assert_uint_eq(told(), ROWS);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(one_kind_alone_is_told_as_such),
-		FX_TEST(kind_of_a_communicator_that_changed_most_speaks_for_it),
-		FX_TEST(what_is_faster_or_not_rated_or_hardly_slower_is_not_told),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -81,7 +81,7 @@ static void post_but_the_last(void)
 	h.ranks.at[RANKS - 1].last[0].seq = 8;
 }
 
-START_TEST(who_has_not_come_is_named_with_its_node)
+TEST(who_has_not_come_is_named_with_its_node)
 {
 	post_but_the_last();
 	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
@@ -90,7 +90,6 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 				"its last AllReduce there is #8; ranks 0-2 wait there. "
 				"The limit for such an operation is 10s. "), text);
 }
-END_TEST
 
 /* A rank of tp, of that process; it posted last so many seconds ago, and nothing tells the end. */
 static void add_tp_rank(int32_t r, uint64_t process, uint64_t ago)
@@ -115,7 +114,7 @@ static void post_but_the_last_halts_in_tp(void)
 	add_tp_rank(1, 50, 25);
 }
 
-START_TEST(who_may_be_held_up_in_its_last_call_is_not_accused)
+TEST(who_may_be_held_up_in_its_last_call_is_not_accused)
 {
 	post_but_the_last_halts_in_tp();
 	ck_assert_int_eq(judge_first(2), VERDICT_UNKNOWN);
@@ -129,9 +128,8 @@ START_TEST(who_may_be_held_up_in_its_last_call_is_not_accused)
 	ck_assert_ptr_nonnull(strstr(text, "the end is not watched; NCCLINSP_KERNELS=always "));
 	ck_assert_ptr_nonnull(strstr(text, " py-spy dump -p 103, gdb -p 103."));
 }
-END_TEST
 
-START_TEST(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined)
+TEST_LOOP(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined, 0, 3)
 {
 	post_but_the_last_halts_in_tp();
 	if (_i == 0)
@@ -145,9 +143,8 @@ START_TEST(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined)
 	ck_assert_int_eq(judge_first(2), VERDICT_NOT_JOINED);
 	ck_assert_int_eq(c.verdict.ranks[0], RANKS - 1);
 }
-END_TEST
 
-START_TEST(who_is_stopped_is_told_with_what_lets_it_go_on)
+TEST(who_is_stopped_is_told_with_what_lets_it_go_on)
 {
 	post_but_the_last();
 	h.ranks.at[RANKS - 1].halt.stopped = true;
@@ -158,9 +155,8 @@ START_TEST(who_is_stopped_is_told_with_what_lets_it_go_on)
 			 text);
 	ck_assert_ptr_nonnull(strstr(text, " kill -CONT 103 lets it continue. "));
 }
-END_TEST
 
-START_TEST(who_is_stopped_by_a_debugger_is_told_with_it)
+TEST(who_is_stopped_by_a_debugger_is_told_with_it)
 {
 	post_but_the_last();
 	h.ranks.at[RANKS - 1].halt = (struct hang_halt){ true, 4711, "gdb" };
@@ -170,9 +166,8 @@ START_TEST(who_is_stopped_by_a_debugger_is_told_with_it)
 				"4711), and has not come to AllReduce #9 on dp; "), text);
 	ck_assert_ptr_nonnull(strstr(text, "continue or detach there. kill -CONT does not help."));
 }
-END_TEST
 
-START_TEST(who_was_seen_too_early_may_still_have_come)
+TEST(who_was_seen_too_early_may_still_have_come)
 {
 	post_but_the_last();
 	h.ranks.at[RANKS - 1].seen_ns = NOW - 15 * SECOND;
@@ -180,9 +175,8 @@ START_TEST(who_was_seen_too_early_may_still_have_come)
 	ck_assert_uint_eq(c.verdict.nranks, 0);
 	ck_assert_ptr_nonnull(strstr(text, "1 of its 4 ranks are not on these nodes"));
 }
-END_TEST
 
-START_TEST(who_called_with_another_count_is_told_apart)
+TEST(who_called_with_another_count_is_told_apart)
 {
 	for (uint32_t r = 0; r < RANKS; r++)
 		post(r, "AllReduce", 9, r == 2 ? 32 : 64);
@@ -191,9 +185,8 @@ START_TEST(who_called_with_another_count_is_told_apart)
 			 "has a different count than ranks 0-1,3 in "
 				"AllReduce #9 on dp."), text);
 }
-END_TEST
 
-START_TEST(who_called_two_in_the_other_order_is_told_apart)
+TEST(who_called_two_in_the_other_order_is_told_apart)
 {
 	for (uint32_t r = 0; r < RANKS; r++) {
 		bool swapped = r == 1;
@@ -209,7 +202,6 @@ START_TEST(who_called_two_in_the_other_order_is_told_apart)
 			 "called AllGather #3 where ranks 0,2-3 "
 				"called AllReduce #9 on dp."), text);
 }
-END_TEST
 
 /* All that is known of it is who called what, from the 20th call on. */
 static void call(uint32_t r, name_t func, name_t datatype, int32_t root)
@@ -223,7 +215,7 @@ static void call(uint32_t r, name_t func, name_t datatype, int32_t root)
 	rank->call[HANG_CALLS - 1] = (struct hang_call){ func, datatype, 64, root, 0 };
 }
 
-START_TEST(who_calls_a_broadcast_from_another_root_is_named)
+TEST(who_calls_a_broadcast_from_another_root_is_named)
 {
 	for (uint32_t r = 0; r < RANKS; r++) {
 		call(r, "AllReduce", "ncclBfloat16", UNKNOWN_I32);
@@ -234,9 +226,8 @@ START_TEST(who_calls_a_broadcast_from_another_root_is_named)
 			 "has a different root than ranks 0-2 in "
 				"Broadcast on dp."), text);
 }
-END_TEST
 
-START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
+TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
 {
 	for (uint32_t r = 0; r < RANKS; r++)
 		call(r, "AllGather", r == 1 ? "ncclFloat16" : "ncclBfloat16", UNKNOWN_I32);
@@ -246,18 +237,16 @@ START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
 				"AllGather on dp. This is based on the order "
 				"of calls; the end of these operations is not watched. "), text);
 }
-END_TEST
 
-START_TEST(what_is_not_told_of_a_call_differs_from_nothing)
+TEST(what_is_not_told_of_a_call_differs_from_nothing)
 {
 	for (uint32_t r = 0; r < RANKS; r++)
 		call(r, "AllGather", r == 1 ? NULL : "ncclBfloat16", UNKNOWN_I32);
 	judge();
 	ck_assert(!h.groups.at[0].has_op);
 }
-END_TEST
 
-START_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
+TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
 {
 	for (uint32_t r = 0; r < RANKS; r++) {
 		call(r, "AllReduce", "ncclBfloat16", UNKNOWN_I32);
@@ -269,7 +258,6 @@ START_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
 			 "has not come to Broadcast on dp, "
 				     "call #21 there; its last call there was AllReduce"));
 }
-END_TEST
 
 /* A second communicator of the same processes, for calls that are not watched. */
 static void add_other_comm(void)
@@ -314,7 +302,7 @@ static enum verdict judge_both(void)
 	return c.verdict.verdict;
 }
 
-START_TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock)
+TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock)
 {
 	add_other_comm();
 	for (uint32_t r = 0; r < RANKS; r++) {
@@ -326,19 +314,17 @@ START_TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock)
 	ck_assert_ptr_nonnull(strstr(text, "on dp waits for its rank 2"));
 	ck_assert_ptr_nonnull(strstr(text, "on tp waits for its ranks 0-1,3"));
 }
-END_TEST
 
-START_TEST(a_busy_job_is_in_no_deadlock_whatever_it_called_first)
+TEST(a_busy_job_is_in_no_deadlock_whatever_it_called_first)
 {
 	add_other_comm();
 	for (uint32_t r = 0; r < RANKS; r++)
 		call_both(r, SECOND, r != 2);
 	ck_assert_int_eq(judge_both(), VERDICT_UNKNOWN);
 }
-END_TEST
 
 /* As two threads of a process call them. */
-START_TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock)
+TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock)
 {
 	add_other_comm();
 	for (uint32_t r = 0; r < RANKS; r++) {
@@ -347,7 +333,6 @@ START_TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock)
 	}
 	ck_assert_int_eq(judge_both(), VERDICT_UNKNOWN);
 }
-END_TEST
 
 /* Rank r of another communicator is in process p; its operation is posted in that second. */
 static void add_rank(uint64_t id, int32_t r, uint64_t p, uint64_t second)
@@ -384,7 +369,7 @@ static bool explains(uint64_t cause, enum verdict one, uint64_t id, enum verdict
 }
 
 /* dp (7) has processes 1 to 4; 8 and 9 share one each with it, 10 has none. */
-START_TEST(a_job_that_hangs_has_one_cause)
+TEST(a_job_that_hangs_has_one_cause)
 {
 	add_rank(8, 0, 4, 30);
 	add_rank(8, 1, 5, 30);
@@ -404,28 +389,8 @@ START_TEST(a_job_that_hangs_has_one_cause)
 	ck_assert(!explains(8, VERDICT_SLOW, 9, VERDICT_INTERNAL));
 	ck_assert(!explains(8, VERDICT_LINK, 8, VERDICT_LINK));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_has_not_come_is_named_with_its_node),
-		FX_TEST(who_may_be_held_up_in_its_last_call_is_not_accused),
-		FX_LOOP(who_alone_has_halted_after_a_call_or_ended_it_has_not_joined, 0, 3),
-		FX_TEST(who_is_stopped_is_told_with_what_lets_it_go_on),
-		FX_TEST(who_is_stopped_by_a_debugger_is_told_with_it),
-		FX_TEST(who_was_seen_too_early_may_still_have_come),
-		FX_TEST(who_called_with_another_count_is_told_apart),
-		FX_TEST(who_called_two_in_the_other_order_is_told_apart),
-		FX_TEST(a_job_that_hangs_has_one_cause),
-		FX_TEST(who_calls_two_communicators_in_another_order_is_in_a_deadlock),
-		FX_TEST(a_busy_job_is_in_no_deadlock_whatever_it_called_first),
-		FX_TEST(ranks_that_have_no_order_themselves_are_in_no_deadlock),
-		FX_TEST(who_calls_a_broadcast_from_another_root_is_named),
-		FX_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched),
-		FX_TEST(what_is_not_told_of_a_call_differs_from_nothing),
-		FX_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

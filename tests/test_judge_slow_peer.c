@@ -64,7 +64,7 @@ static int find(enum slow_peer_aspect aspect)
 	return n;
 }
 
-START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
+TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 {
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
 	ck_assert_int_eq(slow[0].verdict, VERDICT_LINK);
@@ -84,9 +84,8 @@ START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
 	ck_assert_ptr_nonnull(strstr(text, ". On this node, mlx5_0 port 1 is down since 12:03:10. "
 				     "Check that path"));
 }
-END_TEST
 
-START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
+TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 {
 	const char *told = "20 % of the time. Its queue pair 279 (channel 2, NIC 1) takes 7.9 "
 			   "times as long as the median of all 16 to that rank. Check the "
@@ -105,9 +104,8 @@ START_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "Its socket 279 (channel 2) takes"));
 }
-END_TEST
 
-START_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
+TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
 {
 	const char *again = "TCP segments from the sending process to 10.0.0.2 were sent again in "
 			    "the last 20 s. Check that path";
@@ -133,9 +131,8 @@ START_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_null(strstr(text, "TCP"));
 }
-END_TEST
 
-START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
+TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
 {
 	for (int32_t r = 0; r < RANKS; r++)
 		add(9, r, (r + 2) % RANKS, 100 << 20, r == 2 ? 300 * MS : 100 * MS);
@@ -151,9 +148,8 @@ START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_eq(strstr(text, "channel 0 from rank 2 of dp (global rank 6, "), text);
 }
-END_TEST
 
-START_TEST(link_may_go_on_with_less_than_it_begins_with)
+TEST(link_may_go_on_with_less_than_it_begins_with)
 {
 	links.at[2].busy_ns = 140 * MS;		/* 1.4 times */
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
@@ -163,9 +159,8 @@ START_TEST(link_may_go_on_with_less_than_it_begins_with)
 	links.at[2].busy_ns = 120 * MS;
 	ck_assert_int_eq(find(SLOW_PEER_WIRE), 0);
 }
-END_TEST
 
-START_TEST(no_cable_is_blamed_where_a_cpu_is_short)
+TEST(no_cable_is_blamed_where_a_cpu_is_short)
 {
 	double shares[] = { 0.12, 0, 0.12, 0 }, all[] = { 0.12, 0.1, 0.11, 0.14 };
 
@@ -183,9 +178,8 @@ START_TEST(no_cable_is_blamed_where_a_cpu_is_short)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "cable"));
 }
-END_TEST
 
-START_TEST(waiting_for_room_is_the_receivers)
+TEST(waiting_for_room_is_the_receivers)
 {
 	links.at[2].busy_ns = 100 * MS;
 	links.at[2].held_ns = 200 * MS;
@@ -194,9 +188,8 @@ START_TEST(waiting_for_room_is_the_receivers)
 	slow_peer_say(&slow[0], text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "GPU 0000:3b:00.0) waits for room at the receiver"));
 }
-END_TEST
 
-START_TEST(only_like_is_compared_with_like)
+TEST(only_like_is_compared_with_like)
 {
 	struct slow_links since, siblings;
 
@@ -211,9 +204,8 @@ START_TEST(only_like_is_compared_with_like)
 	list_deinit(&siblings);
 	list_deinit(&since);
 }
-END_TEST
 
-START_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job)
+TEST(links_that_are_alone_are_compared_with_those_of_the_same_job)
 {
 	struct slow_links since, siblings;
 
@@ -233,9 +225,8 @@ START_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job)
 	list_deinit(&siblings);
 	list_deinit(&since);
 }
-END_TEST
 
-START_TEST(work_is_what_was_done_since)
+TEST(work_is_what_was_done_since)
 {
 	struct slow_links before, since;
 
@@ -253,22 +244,8 @@ START_TEST(work_is_what_was_done_since)
 	list_deinit(&before);
 	list_deinit(&since);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes),
-		FX_TEST(queue_pair_whose_path_is_bad_is_named_instead_of_the_ends),
-		FX_TEST(segments_that_tcp_sent_again_are_told_where_they_are_many),
-		FX_TEST(end_whose_links_are_all_slow_is_named_instead_of_them),
-		FX_TEST(link_may_go_on_with_less_than_it_begins_with),
-		FX_TEST(no_cable_is_blamed_where_a_cpu_is_short),
-		FX_TEST(waiting_for_room_is_the_receivers),
-		FX_TEST(only_like_is_compared_with_like),
-		FX_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job),
-		FX_TEST(work_is_what_was_done_since),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -19,7 +19,7 @@ static void teardown(void)
 {
 }
 
-START_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow)
+TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow)
 {
 	q[5].median_ns = 4000;
 	slow_queues_compare(q, QUEUES);
@@ -29,9 +29,8 @@ START_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow)
 		ck_assert(slow_queue_is_slow(&q[i]) == (i == 7));
 	}
 }
-END_TEST
 
-START_TEST(several_on_one_bad_path_are_slow)
+TEST(several_on_one_bad_path_are_slow)
 {
 	for (int i = 0; i < 3; i++)
 		q[i].median_ns = 3000;
@@ -39,10 +38,9 @@ START_TEST(several_on_one_bad_path_are_slow)
 	ck_assert_double_eq(q[4].ratio, 1);
 	ck_assert_double_eq(q[5].ratio, 3);
 }
-END_TEST
 
 /* Of 3 to 8: half of them, or one more. */
-START_TEST(where_half_of_them_are_slow_none_is)
+TEST_LOOP(where_half_of_them_are_slow_none_is, 0, 12)
 {
 	uint32_t n = 3 + (uint32_t)_i / 2, slow = (n + 1) / 2 + (uint32_t)_i % 2;
 
@@ -52,9 +50,8 @@ START_TEST(where_half_of_them_are_slow_none_is)
 	for (uint32_t i = 0; i < n; i++)
 		ck_assert(!slow_queue_is_slow(&q[i]));
 }
-END_TEST
 
-START_TEST(of_two_nobody_knows_which_is_the_usual_one)
+TEST(of_two_nobody_knows_which_is_the_usual_one)
 {
 	q[1].median_ns = 5000;
 	slow_queues_compare(q, 2);
@@ -66,9 +63,8 @@ START_TEST(of_two_nobody_knows_which_is_the_usual_one)
 	ck_assert_double_eq(q[2].ratio, 5000 / 1100.);
 	ck_assert(slow_queue_is_slow(&q[2]));
 }
-END_TEST
 
-START_TEST(few_requests_and_times_that_nobody_knows_are_not_compared)
+TEST(few_requests_and_times_that_nobody_knows_are_not_compared)
 {
 	q[0].requests = 19;
 	q[1].median_ns = UNKNOWN_U64;
@@ -84,18 +80,16 @@ START_TEST(few_requests_and_times_that_nobody_knows_are_not_compared)
 	slow_queues_compare(q, 1);
 	ck_assert_double_lt(q[0].ratio, 0);
 }
-END_TEST
 
-START_TEST(requests_are_alike_within_a_factor_of_two)
+TEST(requests_are_alike_within_a_factor_of_two)
 {
 	ck_assert_uint_eq(slow_queue_size(1024), slow_queue_size(2047));
 	ck_assert_uint_ne(slow_queue_size(1024), slow_queue_size(2048));
 	ck_assert_uint_eq(slow_queue_size(0), slow_queue_size(1));
 }
-END_TEST
 
 /* One of eight that takes four times as long makes all 1.4 times slower. */
-START_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs)
+TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs)
 {
 	struct slow_queues_sum sum = { 0 };
 
@@ -108,10 +102,9 @@ START_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs)
 	ck_assert(!slow_queues_explain(&sum, 1.8));
 	ck_assert(!slow_queues_explain(&(struct slow_queues_sum){ 0 }, 1.5));
 }
-END_TEST
 
 /* Both queues of a slow channel; or the only one, where a connection has one. */
-START_TEST(path_of_one_is_not_why_all_of_several_are_slow)
+TEST(path_of_one_is_not_why_all_of_several_are_slow)
 {
 	struct slow_queues_sum sum = { 0 };
 
@@ -122,20 +115,8 @@ START_TEST(path_of_one_is_not_why_all_of_several_are_slow)
 	slow_queues_sum_add(&sum, &q[7]);
 	ck_assert(!slow_queues_explain(&sum, 4));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(queue_that_takes_four_times_as_long_as_its_like_is_slow),
-		FX_TEST(several_on_one_bad_path_are_slow),
-		FX_LOOP(where_half_of_them_are_slow_none_is, 0, 12),
-		FX_TEST(of_two_nobody_knows_which_is_the_usual_one),
-		FX_TEST(few_requests_and_times_that_nobody_knows_are_not_compared),
-		FX_TEST(requests_are_alike_within_a_factor_of_two),
-		FX_TEST(a_slow_queue_explains_a_link_only_as_far_as_it_costs),
-		FX_TEST(path_of_one_is_not_why_all_of_several_are_slow),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -40,7 +40,7 @@ static const char *say(const struct starved_row *row)
 	return text;
 }
 
-START_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one)
+TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one)
 {
 	ck_assert(!starved_rate(rows, ROWS, &count));
 	row_fill(&rows[1], 20);
@@ -61,9 +61,8 @@ START_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one)
 	rows[1].window_ns = 12 * WINDOW;
 	ck_assert(!starved_rate(rows, ROWS, &count));
 }
-END_TEST
 
-START_TEST(one_absence_is_one_however_many_kernels_begin_in_it)
+TEST(one_absence_is_one_however_many_kernels_begin_in_it)
 {
 	struct starved_sum sum = { 0 };
 	uint64_t back_ns = 0;
@@ -79,9 +78,8 @@ START_TEST(one_absence_is_one_however_many_kernels_begin_in_it)
 	ck_assert_double_eq_tol(starved_share(&sum, 900 * MS), 0.1, 1e-9);
 	ck_assert(!(starved_share(&sum, 10 * MS) > 1));
 }
-END_TEST
 
-START_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched)
+TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched)
 {
 	rows[0].sum = (struct starved_sum){ .ops = 200, .seen = 19 };
 	rows[0].cpu_share = 0.1;
@@ -96,9 +94,8 @@ START_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched)
 	rows[0].sum.seen = 20;
 	ck_assert(!starved_rate(rows, ROWS, &count));
 }
-END_TEST
 
-START_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
+TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
 {
 	row_fill(&rows[0], 30);
 	row_fill(&rows[1], 40);
@@ -114,10 +111,9 @@ START_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
 				     "runs here"));
 	ck_assert_ptr_nonnull(strstr(say(&rows[0]), "It waited for a CPU for only "));
 }
-END_TEST
 
 /* Enough of the time to explain half of its absence. */
-START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
+TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 {
 	struct resources r = { .cpu_cgroup = "/sys/fs/cgroup/pod1", .cpu_limit = 2,
 			       .throttled = 0.11, .throttled_periods = 0.2 };
@@ -152,9 +148,8 @@ START_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up)
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "It was ready to run"));
 }
-END_TEST
 
-START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
+TEST(want_of_memory_is_the_cause_where_a_thread_slept)
 {
 	struct resources r = { .throttled = -1, .memory_cgroup = "/pod1",
 			       .memory_bytes = 1023 << 20, .memory_limit_bytes = 1 << 30,
@@ -180,9 +175,8 @@ START_TEST(want_of_memory_is_the_cause_where_a_thread_slept)
 	ck_assert_ptr_nonnull(strstr(text, "freezes its cgroup. Meanwhile processes of this node "
 				     "waited for memory for 30 % of the time"));
 }
-END_TEST
 
-START_TEST(process_that_had_the_cpu_meanwhile_is_named)
+TEST(process_that_had_the_cpu_meanwhile_is_named)
 {
 	struct starved_case c = { .row = &rows[0], .tid = 31, .taker = 4711,
 				  .taker_command = "stress-ng", .taker_share = 0.83,
@@ -207,19 +201,8 @@ START_TEST(process_that_had_the_cpu_meanwhile_is_named)
 	starved_say(&c, text, sizeof(text));
 	ck_assert_ptr_null(strstr(text, "had its CPU"));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one),
-		FX_TEST(one_absence_is_one_however_many_kernels_begin_in_it),
-		FX_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched),
-		FX_TEST(limit_of_its_cgroup_is_the_cause_where_it_was_used_up),
-		FX_TEST(want_of_memory_is_the_cause_where_a_thread_slept),
-		FX_TEST(process_that_had_the_cpu_meanwhile_is_named),
-		FX_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

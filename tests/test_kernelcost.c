@@ -54,7 +54,7 @@ static void run(int seconds, double ns, double cost_ns)
 	kernelcost_estimate(&k, &e);
 }
 
-START_TEST(what_bursts_cost_is_found)
+TEST_LOOP(what_bursts_cost_is_found, 0, 4)
 {
 	static const double costs[] = { 0, 1000, 8000, 40000 };
 	double ns = 200000;
@@ -66,26 +66,23 @@ START_TEST(what_bursts_cost_is_found)
 		      "%g +- %g", e.slower * ns, e.error * ns);
 	ck_assert(e.error * ns < 500);
 }
-END_TEST
 
-START_TEST(a_few_bursts_are_no_estimate)
+TEST(a_few_bursts_are_no_estimate)
 {
 	run(KERNELCOST_ENOUGH - 1, 200000, 8000);
 	ck_assert(!e.known);
 	run(4, 200000, 8000);
 	ck_assert(e.known);
 }
-END_TEST
 
-START_TEST(a_job_that_gets_slower_all_the_time_costs_no_more)
+TEST(a_job_that_gets_slower_all_the_time_costs_no_more)
 {
 	for (int i = 0; i < 40; i++)
 		run(1, 100000 + 5000 * i, 10000);
 	ck_assert_msg(fabs(e.slower - 10000 / 220000.0) < 0.03, "%g +- %g", e.slower, e.error);
 }
-END_TEST
 
-START_TEST(pauses_and_other_sizes_do_not_count)
+TEST(pauses_and_other_sizes_do_not_count)
 {
 	for (int i = 0; i < 40000; i++) {
 		bool inside = is_inside();
@@ -98,9 +95,8 @@ START_TEST(pauses_and_other_sizes_do_not_count)
 	kernelcost_estimate(&k, &e);
 	ck_assert_msg(e.known && fabs(e.slower - 20000 / 300000.0) < 0.005, "%g", e.slower);
 }
-END_TEST
 
-START_TEST(what_never_comes_in_bursts_or_always_has_no_estimate)
+TEST(what_never_comes_in_bursts_or_always_has_no_estimate)
 {
 	for (int side = 0; side < 2; side++) {
 		setup();
@@ -112,9 +108,8 @@ START_TEST(what_never_comes_in_bursts_or_always_has_no_estimate)
 		ck_assert(!e.known);
 	}
 }
-END_TEST
 
-START_TEST(what_is_told_out_of_order_or_has_no_number_is_left_out)
+TEST(what_is_told_out_of_order_or_has_no_number_is_left_out)
 {
 	struct op op = { .func = func, .seq = UNKNOWN_U64, .enqueued_ns = 1 };
 
@@ -127,9 +122,8 @@ START_TEST(what_is_told_out_of_order_or_has_no_number_is_left_out)
 	run(20, 200000, 8000);
 	ck_assert(fabs(e.slower - 0.04) < 0.01);
 }
-END_TEST
 
-START_TEST(steps_are_of_four_and_taken_when_it_is_clear)
+TEST(steps_are_of_four_and_taken_when_it_is_clear)
 {
 	ck_assert_uint_eq(kernelcost_step(10000, 10000, 0), 10000);
 	ck_assert_uint_eq(kernelcost_step(10000, 19000, 100), 10000);
@@ -142,10 +136,9 @@ START_TEST(steps_are_of_four_and_taken_when_it_is_clear)
 	ck_assert_uint_eq(kernelcost_step(2500, 0, 0), 2500);
 	ck_assert_uint_eq(kernelcost_step(160000, 1e9, 0), 160000);
 }
-END_TEST
 
 /* At rest the budget is exceeded twice at most, and a third of it is used at least. */
-START_TEST(steps_come_to_rest)
+TEST(steps_come_to_rest)
 {
 	for (double cost = 100; cost < 1e6; cost *= 1.1) {
 		uint32_t used = KERNELCOST_DEFAULT_NS;
@@ -157,7 +150,6 @@ START_TEST(steps_come_to_rest)
 			ck_assert(cost <= 2 * used && 3 * cost >= used);
 	}
 }
-END_TEST
 
 /* ---- two nodes of a job, that do not talk to each other -------------------------------- */
 
@@ -209,7 +201,7 @@ static const struct {
 	{ 1000, 100000, 1.1, 0.94 },
 };
 
-START_TEST(nodes_that_find_different_costs_mostly_plan_the_same)
+TEST_LOOP(nodes_that_find_different_costs_mostly_plan_the_same, 0, FX_COUNT(pairs))
 {
 	double common;
 	double agree = agreement(pairs[_i].least, pairs[_i].most, pairs[_i].apart, &common);
@@ -218,21 +210,8 @@ START_TEST(nodes_that_find_different_costs_mostly_plan_the_same)
 	       pairs[_i].apart, 100 * agree, 100 * common);
 	ck_assert_msg(agree >= pairs[_i].agree, "%g", agree);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(what_bursts_cost_is_found, 0, 4),
-		FX_TEST(a_few_bursts_are_no_estimate),
-		FX_TEST(a_job_that_gets_slower_all_the_time_costs_no_more),
-		FX_TEST(pauses_and_other_sizes_do_not_count),
-		FX_TEST(what_never_comes_in_bursts_or_always_has_no_estimate),
-		FX_TEST(what_is_told_out_of_order_or_has_no_number_is_left_out),
-		FX_TEST(steps_are_of_four_and_taken_when_it_is_clear),
-		FX_TEST(steps_come_to_rest),
-		FX_LOOP(nodes_that_find_different_costs_mostly_plan_the_same, 0, FX_COUNT(pairs)),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -187,7 +187,7 @@ static void assert_refused(const char *reason)
 
 static const int64_t shifts_ns[] = { 0, 1234567, -9000000, INT64_C(-10800000000000), 777000000 };
 
-START_TEST(operations_are_found_however_the_clocks_are_off)
+TEST_LOOP(operations_are_found_however_the_clocks_are_off, 0, FX_COUNT(shifts_ns))
 {
 	make_job(3000000);
 	picture.shift_ns = shifts_ns[_i];
@@ -196,18 +196,16 @@ START_TEST(operations_are_found_however_the_clocks_are_off)
 	read_kernels();
 	assert_joined(shifts_ns[_i]);
 }
-END_TEST
 
-START_TEST(steps_that_are_alike_are_told_by_the_time_of_day)
+TEST(steps_that_are_alike_are_told_by_the_time_of_day)
 {
 	make_job(0);
 	draw_job(0);
 	read_kernels();
 	assert_joined(0);
 }
-END_TEST
 
-START_TEST(where_it_is_off_as_well_nothing_is_guessed)
+TEST(where_it_is_off_as_well_nothing_is_guessed)
 {
 	make_job(0);
 	picture.shift_ns = 3 * STEP_NS;
@@ -215,10 +213,9 @@ START_TEST(where_it_is_off_as_well_nothing_is_guessed)
 	read_kernels();
 	assert_refused("several ways");
 }
-END_TEST
 
 /* The profiler's window is a part of what the daemon knows, and of that not all was timed. */
-START_TEST(what_one_of_them_has_not_seen_is_no_contradiction)
+TEST(what_one_of_them_has_not_seen_is_no_contradiction)
 {
 	uint32_t matched = 0;
 
@@ -239,10 +236,9 @@ START_TEST(what_one_of_them_has_not_seen_is_no_contradiction)
 	ck_assert_uint_eq(k.compared, matched);
 	ck_assert_int_eq(k.shift_ns, 0);
 }
-END_TEST
 
 /* Ten kernels of forty operations, less than 3 ms apart: by so much the clock may be off. */
-START_TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known)
+TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known)
 {
 	draw_begin();
 	draw("cuda_runtime", "cudaLaunchKernel", PID, MONO_NS, 5000, PID, 1);
@@ -261,9 +257,8 @@ START_TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known)
 	ck_assert_int_eq(k.shift_ns, 0);
 	ck_assert_uint_eq(k.spread_ns, 0);
 }
-END_TEST
 
-START_TEST(a_batch_is_one_kernel)
+TEST(a_batch_is_one_kernel)
 {
 	make_job(3000000);
 	for (uint32_t i = 0; i < OPS; i++) {
@@ -281,11 +276,10 @@ START_TEST(a_batch_is_one_kernel)
 	read_kernels();
 	assert_joined(0);
 }
-END_TEST
 
 /* ---- whose it is -------------------------------------------------------------------------- */
 
-START_TEST(a_container_counts_its_own_processes)
+TEST(a_container_counts_its_own_processes)
 {
 	make_job(3000000);
 	picture.pid = 7;
@@ -293,9 +287,8 @@ START_TEST(a_container_counts_its_own_processes)
 	read_kernels();
 	assert_joined(0);
 }
-END_TEST
 
-START_TEST(another_process_is_refused)
+TEST_LOOP(another_process_is_refused, 0, 3)
 {
 	static const struct { int pid, rank; } others[] = { { 99, 3 }, { PID, 2 }, { 7, 0 } };
 
@@ -306,10 +299,9 @@ START_TEST(another_process_is_refused)
 	read_kernels();
 	assert_refused("no process");
 }
-END_TEST
 
 /* An older daemon tells no ns_pid, the file no pid: neither is the other. */
-START_TEST(what_neither_tells_is_not_the_same)
+TEST(what_neither_tells_is_not_the_same)
 {
 	make_job(3000000);
 	json_object_del(json_array_get(processes, 0), "ns_pid");
@@ -320,18 +312,16 @@ START_TEST(what_neither_tells_is_not_the_same)
 	read_kernels();
 	assert_refused("no call of CUDA");
 }
-END_TEST
 
-START_TEST(another_job_of_that_pid_and_rank_is_refused)
+TEST(another_job_of_that_pid_and_rank_is_refused)
 {
 	make_job(3000000);
 	draw_job(2000000);	/* all of them begin at other times */
 	read_kernels();
 	assert_refused("of another process");
 }
-END_TEST
 
-START_TEST(a_process_of_two_namespaces_is_none)
+TEST(a_process_of_two_namespaces_is_none)
 {
 	make_job(3000000);
 	json_array_append_new(processes, json_pack("{s:i, s:i, s:{s:n}}", "pid", PID + 1, "ns_pid",
@@ -341,9 +331,8 @@ START_TEST(a_process_of_two_namespaces_is_none)
 	read_kernels();
 	assert_refused("several processes");
 }
-END_TEST
 
-START_TEST(operations_that_nobody_timed_prove_nothing)
+TEST(operations_that_nobody_timed_prove_nothing)
 {
 	draw_job(3000000);
 	read_kernels();
@@ -351,10 +340,9 @@ START_TEST(operations_that_nobody_timed_prove_nothing)
 	json_array_append_new(rows, json_pack("{s:i, s:s}", "pid", PID, "func", "AllReduce"));
 	assert_refused("too few");
 }
-END_TEST
 
 /* A chance finds three operations that are as far apart somewhere in an hour. */
-START_TEST(a_few_kernels_of_another_time_prove_nothing)
+TEST(a_few_kernels_of_another_time_prove_nothing)
 {
 	make_job(3000000);
 	picture.shift_ns = 777000000;
@@ -366,10 +354,9 @@ START_TEST(a_few_kernels_of_another_time_prove_nothing)
 	read_kernels();
 	assert_refused("several ways");
 }
-END_TEST
 
 /* Both end together, one came later. */
-START_TEST(each_rank_of_a_process_is_at_its_gpu)
+TEST(each_rank_of_a_process_is_at_its_gpu)
 {
 	draw_begin();
 	draw("cuda_runtime", "cudaLaunchKernel", PID, MONO_NS, 5000, PID, 1);
@@ -392,7 +379,6 @@ START_TEST(each_rank_of_a_process_is_at_its_gpu)
 				 k.all.at[i].device == 2);
 	}
 }
-END_TEST
 
 /* ---- sums --------------------------------------------------------------------------------- */
 
@@ -433,7 +419,7 @@ static void draw_steps(void)
 	draw_end();
 }
 
-START_TEST(exposed_time_is_what_no_other_kernel_hides)
+TEST(exposed_time_is_what_no_other_kernel_hides)
 {
 	static const struct { int64_t step, time, compute, comm, hidden, exposed, idle; } want[] = {
 		{ -1, 2000, 1000, 1400, 700, 700, 300 }, { 7, 1500, 800, 1000, 600, 400, 300 },
@@ -461,7 +447,6 @@ START_TEST(exposed_time_is_what_no_other_kernel_hides)
 	}
 	json_decref(told);
 }
-END_TEST
 
 /* The second rank, of another process, comes 60 us after the first one. */
 static void add_compared(int rank, uint32_t i, int64_t late_ns, const char *host)
@@ -500,7 +485,7 @@ static void assert_waited(uint32_t compared, int64_t exposed_ns)
 	json_decref(told);
 }
 
-START_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed)
+TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed)
 {
 	for (uint32_t i = 0; i < OPS; i += 4) {
 		add_compared(0, i, 0, "a");
@@ -508,10 +493,9 @@ START_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed)
 	}
 	assert_waited(OPS / 4, 40000 * OPS / 4);
 }
-END_TEST
 
 /* A snapshot of each: there rank 3 comes 90 us after rank 2. */
-START_TEST(ranks_of_another_node_are_not_waited_for)
+TEST(ranks_of_another_node_are_not_waited_for)
 {
 	for (uint32_t i = 0; i < OPS; i += 4) {
 		add_compared(0, i, 0, "a");
@@ -521,10 +505,9 @@ START_TEST(ranks_of_another_node_are_not_waited_for)
 	}
 	assert_waited(OPS / 4, 40000 * OPS / 4);
 }
-END_TEST
 
 /* The second half is of another communicator, in which it is rank 1. */
-START_TEST(a_rank_of_one_communicator_is_not_the_rank_of_all)
+TEST_LOOP(a_rank_of_one_communicator_is_not_the_rank_of_all, 0, 3)
 {
 	json_t *told = json_array();
 
@@ -542,10 +525,9 @@ START_TEST(a_rank_of_one_communicator_is_not_the_rank_of_all)
 	ck_assert_int_eq(value_of(json_array_get(told, 0), "rank"), _i == 2 ? -1 : 3);
 	json_decref(told);
 }
-END_TEST
 
 /* A kernel of no length, which old files have, is the first one and the only one of GPU 1. */
-START_TEST(kernels_of_no_length_are_kernels)
+TEST(kernels_of_no_length_are_kernels)
 {
 	json_t *told = json_array();
 
@@ -560,10 +542,9 @@ START_TEST(kernels_of_no_length_are_kernels)
 	ck_assert_int_eq(value_of(json_array_get(told, 1), "time_ns"), 0);
 	json_decref(told);
 }
-END_TEST
 
 /* Without calls of CUDA the host's times are those of the steps: of all there is on the GPU. */
-START_TEST(steps_of_the_host_end_with_the_last_kernel)
+TEST(steps_of_the_host_end_with_the_last_kernel)
 {
 	json_t *told = json_array();
 
@@ -578,7 +559,6 @@ START_TEST(steps_of_the_host_end_with_the_last_kernel)
 	ck_assert_int_eq(value_of(json_array_get(told, 1), "time_ns"), 10000);
 	json_decref(told);
 }
-END_TEST
 
 /* ---- files -------------------------------------------------------------------------------- */
 
@@ -595,7 +575,7 @@ static void pack(void)
 	gzclose(packed);
 }
 
-START_TEST(compressed_or_of_absolute_times_it_is_the_same)
+TEST_LOOP(compressed_or_of_absolute_times_it_is_the_same, 0, 4)
 {
 	make_job(3000000);
 	picture.base_ns = _i & 1 ? 0 : REAL_NS;
@@ -605,7 +585,6 @@ START_TEST(compressed_or_of_absolute_times_it_is_the_same)
 	read_kernels();
 	assert_joined(0);
 }
-END_TEST
 
 static void assert_unusable(const char *reason)
 {
@@ -615,7 +594,7 @@ static void assert_unusable(const char *reason)
 	memset(&k, 0, sizeof(k));
 }
 
-START_TEST(what_is_no_such_file_is_told)
+TEST_LOOP(what_is_no_such_file_is_told, 0, 13)
 {
 	static const struct { const char *text, *reason; } files[] = {
 		{ "", "no trace of PyTorch's profiler" },
@@ -635,9 +614,8 @@ START_TEST(what_is_no_such_file_is_told)
 	fx_put_file("kernels.json", "%s", files[_i].text);
 	assert_unusable(files[_i].reason);
 }
-END_TEST
 
-START_TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once)
+TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once)
 {
 	snprintf(path, sizeof(path), "%s/pipe", fx_tmpdir());
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -645,9 +623,8 @@ START_TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once)
 	snprintf(path, sizeof(path), "%s", fx_tmpdir());
 	assert_unusable("not a regular file");
 }
-END_TEST
 
-START_TEST(a_file_that_is_cut_is_told_at_any_byte)
+TEST(a_file_that_is_cut_is_told_at_any_byte)
 {
 	static char text[1 << 20];
 	FILE *in;
@@ -671,9 +648,8 @@ START_TEST(a_file_that_is_cut_is_told_at_any_byte)
 	ck_assert_int_eq(truncate(path, 100), 0);
 	assert_unusable("ends early");
 }
-END_TEST
 
-START_TEST(steps_have_a_number_and_a_bound)
+TEST_LOOP(steps_have_a_number_and_a_bound, 0, 2)
 {
 	draw_begin();
 	draw("user_annotation", "ProfilerStep#-1", PID, MONO_NS, 5000, PID, 0);
@@ -691,10 +667,9 @@ START_TEST(steps_have_a_number_and_a_bound)
 	ck_assert_uint_eq(k.steps.n, 10000);
 	ck_assert_uint_eq(k.malformed, 2);
 }
-END_TEST
 
 /* 17 names of 1 MiB. */
-START_TEST(names_have_a_bound)
+TEST(names_have_a_bound)
 {
 	static char name[1 << 20];
 
@@ -707,9 +682,8 @@ START_TEST(names_have_a_bound)
 	draw_end();
 	assert_unusable("too many names");
 }
-END_TEST
 
-START_TEST(events_that_make_no_sense_are_counted)
+TEST(events_that_make_no_sense_are_counted)
 {
 #define KERNEL(rest) "{\"ph\": \"X\", \"cat\": \"kernel\", " rest "},\n"
 	fx_put_file("kernels.json", "%s", "["
@@ -729,39 +703,8 @@ START_TEST(events_that_make_no_sense_are_counted)
 	ck_assert_int_eq(k.pid, UNKNOWN_I32);
 	assert_refused("no call of CUDA");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(operations_are_found_however_the_clocks_are_off, 0, FX_COUNT(shifts_ns)),
-		FX_TEST(steps_that_are_alike_are_told_by_the_time_of_day),
-		FX_TEST(where_it_is_off_as_well_nothing_is_guessed),
-		FX_TEST(what_one_of_them_has_not_seen_is_no_contradiction),
-		FX_TEST(a_short_profile_is_found_by_a_clock_of_which_little_is_known),
-		FX_TEST(a_batch_is_one_kernel),
-		FX_TEST(a_container_counts_its_own_processes),
-		FX_LOOP(another_process_is_refused, 0, 3),
-		FX_TEST(what_neither_tells_is_not_the_same),
-		FX_TEST(another_job_of_that_pid_and_rank_is_refused),
-		FX_TEST(a_process_of_two_namespaces_is_none),
-		FX_TEST(operations_that_nobody_timed_prove_nothing),
-		FX_TEST(a_few_kernels_of_another_time_prove_nothing),
-		FX_TEST(each_rank_of_a_process_is_at_its_gpu),
-		FX_TEST(exposed_time_is_what_no_other_kernel_hides),
-		FX_TEST(waiting_for_the_last_rank_is_told_where_it_is_exposed),
-		FX_TEST(ranks_of_another_node_are_not_waited_for),
-		FX_LOOP(a_rank_of_one_communicator_is_not_the_rank_of_all, 0, 3),
-		FX_TEST(kernels_of_no_length_are_kernels),
-		FX_TEST(steps_of_the_host_end_with_the_last_kernel),
-		FX_LOOP(compressed_or_of_absolute_times_it_is_the_same, 0, 4),
-		FX_LOOP(what_is_no_such_file_is_told, 0, 13),
-		FX_TEST(a_pipe_without_a_writer_and_a_directory_are_refused_at_once),
-		FX_TEST(a_file_that_is_cut_is_told_at_any_byte),
-		FX_LOOP(steps_have_a_number_and_a_bound, 0, 2),
-		FX_TEST(names_have_a_bound),
-		FX_TEST(events_that_make_no_sense_are_counted),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -78,7 +78,7 @@ static const struct {
 	{ "3,2,7,-;NVRM: Xid (PCI:0000:3b:00): many\n", -1, 0 },
 };
 
-START_TEST(an_error_of_the_gpu_is_read)
+TEST_LOOP(an_error_of_the_gpu_is_read, 0, FX_COUNT(lines))
 {
 	struct xid x;
 
@@ -89,26 +89,23 @@ START_TEST(an_error_of_the_gpu_is_read)
 	ck_assert_int_eq(x.pid, lines[_i].pid);
 	ck_assert_uint_eq(x.at_ns, now_ns);	/* the kernel's clock runs apart */
 }
-END_TEST
 
-START_TEST(an_error_of_another_process_ended_this_one_not)
+TEST(an_error_of_another_process_ended_this_one_not)
 {
 	ck_assert_int_eq(xid_of("3,2,7,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=4711\n", 12), -1);
 	ck_assert_int_eq(xid_of("3,2,7,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=4711\n", 4711), 31);
 	ck_assert_int_eq(xid_of("3,2,7,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>'\n", 12),
 			 79);
 }
-END_TEST
 
-START_TEST(the_first_of_several_is_the_cause)
+TEST(the_first_of_several_is_the_cause)
 {
 	ck_assert_int_eq(xid_of("3,2,7,-;NVRM: Xid (PCI:0000:3b:00): 45, pid=1\n"
 				"3,3,7,-;NVRM: Xid (PCI:0000:3b:00): 74, pid=1\n SUBSYSTEM=pci\n"
 				"3,4,7,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n", 0), 74);
 }
-END_TEST
 
-START_TEST(what_was_there_before_the_start_has_the_kernels_time)
+TEST(what_was_there_before_the_start_has_the_kernels_time)
 {
 	struct xid x;
 
@@ -120,9 +117,8 @@ START_TEST(what_was_there_before_the_start_has_the_kernels_time)
 	ck_assert_uint_eq(x.at_ns, 4000 * SECOND);
 	ck_assert(!kmsg_find(&kmsg, GPU, 4001 * SECOND, 0, &x));
 }
-END_TEST
 
-START_TEST(only_the_newest_are_kept)
+TEST(only_the_newest_are_kept)
 {
 	struct xid x;
 	char line[100];
@@ -137,9 +133,8 @@ START_TEST(only_the_newest_are_kept)
 	ck_assert(kmsg_find(&kmsg, GPU, 0, 0, &x));
 	ck_assert_int_eq(x.number, 210);
 }
-END_TEST
 
-START_TEST(a_log_that_cannot_be_read_is_told)
+TEST(a_log_that_cannot_be_read_is_told)
 {
 	struct xid x;
 
@@ -151,18 +146,8 @@ START_TEST(a_log_that_cannot_be_read_is_told)
 	kmsg_open(&kmsg, "");
 	ck_assert_str_eq(kmsg.why, "switched off (kernel-log)");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(an_error_of_the_gpu_is_read, 0, FX_COUNT(lines)),
-		FX_TEST(an_error_of_another_process_ended_this_one_not),
-		FX_TEST(the_first_of_several_is_the_cause),
-		FX_TEST(what_was_there_before_the_start_has_the_kernels_time),
-		FX_TEST(only_the_newest_are_kept),
-		FX_TEST(a_log_that_cannot_be_read_is_told),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -37,33 +37,30 @@ static const char *label(size_t i)
 	return json_string_value(json_object_get(json_array_get(rows, i), "comm_label"));
 }
 
-START_TEST(a_name_that_one_has_is_enough)
+TEST(a_name_that_one_has_is_enough)
 {
 	label_all(rows);
 	ck_assert_str_eq(label(3), "dp");
 	ck_assert_str_eq(label(4), "dp");
 	ck_assert_str_eq(label(6), "pp");
 }
-END_TEST
 
-START_TEST(a_name_that_several_have_gets_the_end_of_the_id)
+TEST(a_name_that_several_have_gets_the_end_of_the_id)
 {
 	label_all(rows);
 	ck_assert_str_eq(label(0), "tp:aaaa");
 	ck_assert_str_eq(label(1), "tp:bbbb");
 	ck_assert_str_eq(label(2), "tp:bbbb");
 }
-END_TEST
 
-START_TEST(without_a_name_the_id_stands_and_without_both_nothing)
+TEST(without_a_name_the_id_stands_and_without_both_nothing)
 {
 	label_all(rows);
 	ck_assert_str_eq(label(5), "0x000000000000dddd");
 	ck_assert_ptr_null(label(7));
 }
-END_TEST
 
-START_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
+TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
 {
 	json_t *few = json_pack("[O]", json_array_get(rows, 0));
 
@@ -71,9 +68,8 @@ START_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
 	ck_assert_str_eq(label(0), "tp:aaaa");
 	json_decref(few);
 }
-END_TEST
 
-START_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id)
+TEST(a_communicator_is_learnt_once_and_only_with_name_and_id)
 {
 	json_t *names = json_object();
 
@@ -87,10 +83,9 @@ START_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id)
 	ck_assert_str_eq(label(3), "dp");
 	json_decref(names);
 }
-END_TEST
 
 /* The time limit of a test: each one beside each of those before would take minutes. */
-START_TEST(forty_thousand_communicators_are_learnt_in_a_moment)
+TEST(forty_thousand_communicators_are_learnt_in_a_moment)
 {
 	json_t *names = json_object();
 	char id[24], name[24];
@@ -109,9 +104,8 @@ START_TEST(forty_thousand_communicators_are_learnt_in_a_moment)
 	ck_assert_str_eq(label(39999), "tp0:9c3f");
 	json_decref(names);
 }
-END_TEST
 
-START_TEST(a_communicator_answers_to_name_label_and_id)
+TEST(a_communicator_answers_to_name_label_and_id)
 {
 	const json_t *row = json_array_get(rows, 0);
 
@@ -126,10 +120,9 @@ START_TEST(a_communicator_answers_to_name_label_and_id)
 	ck_assert(!label_matches("tp:", row));
 	ck_assert(!label_matches("tp", json_array_get(rows, 7)));
 }
-END_TEST
 
 /* Nodes may have the same pid. */
-START_TEST(a_process_has_the_job_of_its_own_node)
+TEST(a_process_has_the_job_of_its_own_node)
 {
 	json_t *ranks = json_pack("[{s:s s:i s:s} {s:s s:i s:s}]",
 				  "host", "n1", "pid", 7, "job", "one",
@@ -146,10 +139,9 @@ START_TEST(a_process_has_the_job_of_its_own_node)
 	json_decref(ranks);
 	json_decref(few);
 }
-END_TEST
 
 /* A node's rows do not name it; a pid that comes again may be of no job. */
-START_TEST(a_process_without_a_host_is_of_the_only_node)
+TEST(a_process_without_a_host_is_of_the_only_node)
 {
 	json_t *rank = json_pack("{s:s s:i}", "host", "n1", "pid", 7);
 	json_t *few = json_pack("[{s:i}]", "pid", 7), *jobs = json_object();
@@ -165,21 +157,8 @@ START_TEST(a_process_without_a_host_is_of_the_only_node)
 	json_decref(rank);
 	json_decref(few);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_name_that_one_has_is_enough),
-		FX_TEST(a_name_that_several_have_gets_the_end_of_the_id),
-		FX_TEST(without_a_name_the_id_stands_and_without_both_nothing),
-		FX_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand),
-		FX_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id),
-		FX_TEST(forty_thousand_communicators_are_learnt_in_a_moment),
-		FX_TEST(a_communicator_answers_to_name_label_and_id),
-		FX_TEST(a_process_has_the_job_of_its_own_node),
-		FX_TEST(a_process_without_a_host_is_of_the_only_node),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -152,7 +152,7 @@ static struct job job_draw(double share)
 	return j;
 }
 
-START_TEST(who_costs_two_percent_is_found_since_when_and_over_in_time)
+TEST(who_costs_two_percent_is_found_since_when_and_over_in_time)
 {
 	uint32_t right = 0, onset = 0, over = 0;
 	double worst = 0;
@@ -173,10 +173,9 @@ START_TEST(who_costs_two_percent_is_found_since_when_and_over_in_time)
 	ck_assert_uint_ge(onset, RUNS * 95 / 100);
 	ck_assert_uint_ge(over, RUNS * 95 / 100);
 }
-END_TEST
 
 /* Of some 2000 jobs of few and uneven operations one has its late rank cost more by chance. */
-START_TEST(who_costs_one_percent_is_hardly_ever_found)
+TEST(who_costs_one_percent_is_hardly_ever_found)
 {
 	uint32_t found = 0, wrong = 0;
 
@@ -191,9 +190,8 @@ START_TEST(who_costs_one_percent_is_hardly_ever_found)
 	ck_assert_uint_le(found, RUNS / 100);
 	ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
-START_TEST(two_that_are_late_together_are_both_found)
+TEST(two_that_are_late_together_are_both_found)
 {
 	uint32_t right = 0;
 
@@ -208,10 +206,9 @@ START_TEST(two_that_are_late_together_are_both_found)
 	printf("# two of 2 %%: %u of %u right\n", right, RUNS);
 	ck_assert_uint_ge(right, RUNS * 95 / 100);
 }
-END_TEST
 
 /* Of stops that hit any rank, chance gives seven of seven to one of four in one of 4096 jobs. */
-START_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
+TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
 {
 	uint32_t right = 0, wrong = 0, steady = 0;
 	double took = 0;
@@ -237,10 +234,9 @@ START_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are)
 	ck_assert_uint_le(wrong, RUNS / 4 * 16 / 100);	/* 0 to 6 were seen, by the seed */
 	ck_assert_uint_eq(steady, 0);
 }
-END_TEST
 
 /* Gradients go in many buckets: who comes late to each iteration is late in the first. */
-START_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then)
+TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then)
 {
 	uint32_t right = 0, steady = 0;
 
@@ -260,9 +256,8 @@ START_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then)
 	ck_assert_uint_ge(right, RUNS / 10 * 95 / 100);
 	ck_assert_uint_eq(steady, right);
 }
-END_TEST
 
-START_TEST(chance_finds_nobody)
+TEST(chance_finds_nobody)
 {
 	uint32_t wrong = 0, suspected = 0;
 
@@ -280,19 +275,9 @@ START_TEST(chance_finds_nobody)
 	ck_assert_uint_eq(wrong, 0);
 	ck_assert_uint_le(suspected, RUNS / 50);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_costs_two_percent_is_found_since_when_and_over_in_time),
-		FX_TEST(who_costs_one_percent_is_hardly_ever_found),
-		FX_TEST(two_that_are_late_together_are_both_found),
-		FX_TEST(one_stop_a_minute_is_found_and_stops_of_any_rank_hardly_are),
-		FX_TEST(late_in_one_operation_of_each_iteration_is_no_now_and_then),
-		FX_TEST(chance_finds_nobody),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -46,7 +46,7 @@ static json_t *status_with(int which)
 	return status;
 }
 
-START_TEST(nothing_is_told_where_nothing_is_left_out)
+TEST(nothing_is_told_where_nothing_is_left_out)
 {
 	json_t *status = status_with(-1), *processes = json_pack("{s:[]}", "processes");
 	char text[LEFT_OUT_BYTES];
@@ -56,9 +56,8 @@ START_TEST(nothing_is_told_where_nothing_is_left_out)
 	json_decref(status);
 	json_decref(processes);
 }
-END_TEST
 
-START_TEST(each_bound_is_told_with_its_number)
+TEST_LOOP(each_bound_is_told_with_its_number, 0, FX_COUNT(rows))
 {
 	json_t *status = status_with(_i);
 	char text[LEFT_OUT_BYTES];
@@ -70,9 +69,8 @@ START_TEST(each_bound_is_told_with_its_number)
 	ck_assert(!left_out_next(status, NULL, &i, text));
 	json_decref(status);
 }
-END_TEST
 
-START_TEST(calls_that_plugins_do_not_know_are_added_up)
+TEST(calls_that_plugins_do_not_know_are_added_up)
 {
 	json_t *status = json_object(), *processes;
 	char text[LEFT_OUT_BYTES];
@@ -90,9 +88,8 @@ START_TEST(calls_that_plugins_do_not_know_are_added_up)
 	json_decref(status);
 	json_decref(processes);
 }
-END_TEST
 
-START_TEST(totals_of_others_are_not_known_and_not_told)
+TEST(totals_of_others_are_not_known_and_not_told)
 {
 	json_t *status = json_pack("{s:n,s:n}", "reconstruct", "ranks");
 	char text[LEFT_OUT_BYTES];
@@ -101,16 +98,8 @@ START_TEST(totals_of_others_are_not_known_and_not_told)
 	ck_assert(!left_out_next(status, NULL, &i, text));
 	json_decref(status);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nothing_is_told_where_nothing_is_left_out),
-		FX_LOOP(each_bound_is_told_with_its_number, 0, FX_COUNT(rows)),
-		FX_TEST(calls_that_plugins_do_not_know_are_added_up),
-		FX_TEST(totals_of_others_are_not_known_and_not_told),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -74,15 +74,14 @@ static void lower(const struct process *of)
 	ck_assert_uint_eq(levels_thrift(l, of)->cap, NCI_LEVEL_KERNEL);
 }
 
-START_TEST(nothing_is_wanted_of_anybody_at_first)
+TEST(nothing_is_wanted_of_anybody_at_first)
 {
 	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 0);
 	ck_assert_uint_eq(wanted(&p[0], T0).level, WISH_KEEP);
 	ck_assert_uint_eq(wanted(&p[0], T0).since_ns, 0);
 }
-END_TEST
 
-START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
+TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
 {
 	lower(&p[0]);
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_KERNEL);
@@ -96,9 +95,8 @@ START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
 	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_BUDGET);
 	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_CAUSE_PERSON);
 }
-END_TEST
 
-START_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended)
+TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended)
 {
 	lower(&p[0]);
 	levels_detail(l, &p[0], UINT64_MAX, T0);
@@ -119,9 +117,8 @@ START_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended)
 	ck_assert_uint_eq(levels_next_end(l, T0), T0 + SECOND);
 	ck_assert_uint_eq(levels_next_end(l, T0 + 3 * SECOND), T0 + LEVELS_DETAIL_NS);
 }
-END_TEST
 
-START_TEST(a_finding_raises_a_process_once_in_a_while)
+TEST(a_finding_raises_a_process_once_in_a_while)
 {
 	ck_assert(levels_detail(l, &p[0], UINT64_MAX, T0));
 	ck_assert(!levels_detail(l, &p[0], UINT64_MAX, T0 + SECOND));	/* it is up already */
@@ -131,9 +128,8 @@ START_TEST(a_finding_raises_a_process_once_in_a_while)
 	ck_assert(levels_detail(l, &p[0], UINT64_MAX, T0 + LEVELS_DETAIL_APART_NS));
 	ck_assert_uint_eq(levels_stats(l)->raised, 2);
 }
-END_TEST
 
-START_TEST(neither_happens_where_it_was_switched_off)
+TEST(neither_happens_where_it_was_switched_off)
 {
 	struct thrift_look look = { .share = 0.02, .budget = 0.005, .level = NCI_LEVEL_NET };
 
@@ -143,9 +139,8 @@ START_TEST(neither_happens_where_it_was_switched_off)
 	for (int i = 0; i < 3 * THRIFT_LOOKS; i++)
 		ck_assert(!levels_look(l, &p[0], look, T0));
 }
-END_TEST
 
-START_TEST(who_is_wanted_at_a_level_is_not_lowered)
+TEST(who_is_wanted_at_a_level_is_not_lowered)
 {
 	struct thrift_look look = { .share = 0.02, .budget = 0.005, .level = NCI_LEVEL_NET };
 
@@ -154,9 +149,8 @@ START_TEST(who_is_wanted_at_a_level_is_not_lowered)
 		ck_assert(!levels_look(l, &p[0], look, T0));
 	lower(&p[1]);
 }
-END_TEST
 
-START_TEST(an_instance_that_was_copied_steers_its_owner_only)
+TEST(an_instance_that_was_copied_steers_its_owner_only)
 {
 	p[1].instance = p[0].instance;
 	lower(&p[1]);
@@ -164,7 +158,6 @@ START_TEST(an_instance_that_was_copied_steers_its_owner_only)
 	lower(&p[0]);
 	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 1);
 }
-END_TEST
 
 static void say_job(struct process *of, uid_t uid, int job)
 {
@@ -218,16 +211,15 @@ static void check_the_thief_steers_nobody(void)
 		ck_assert_uint_ne(entry[i].level, NCI_LEVEL_OFF);
 }
 
-START_TEST(who_copies_an_instance_that_the_file_names_steers_nobody)
+TEST(who_copies_an_instance_that_the_file_names_steers_nobody)
 {
 	copy_an_instance();
 	check_the_thief_steers_nobody();
 	list[1] = &p[2];			/* nor where its owner is not seen for now */
 	ck_assert_uint_eq(entries_of(levels_entries(l, list, 2, T0, entry), p[0].instance), 0);
 }
-END_TEST
 
-START_TEST(nor_in_the_next_daemon)
+TEST(nor_in_the_next_daemon)
 {
 	static const uint8_t boot[16] = { 1 }, other[16] = { 2 };
 	const struct levels_config config = { .thrift = true };
@@ -245,9 +237,8 @@ START_TEST(nor_in_the_next_daemon)
 	p[1].id += 100;
 	check_the_thief_steers_nobody();
 }
-END_TEST
 
-START_TEST(an_instance_is_free_again_when_its_process_has_ended)
+TEST(an_instance_is_free_again_when_its_process_has_ended)
 {
 	copy_an_instance();
 	levels_tidy(l, list, 1, T0 + WISH_IDLE_NS);	/* not seen, which may come again */
@@ -260,10 +251,9 @@ START_TEST(an_instance_is_free_again_when_its_process_has_ended)
 	levels_tidy(l, list, 2, T0 + WISH_IDLE_NS + 1);
 	ck_assert_uint_eq(levels_owners(l)->n, 0);
 }
-END_TEST
 
 /* Any process may say that it is of job 7. */
-START_TEST(those_who_join_a_job_by_a_word_do_not_push_it_out)
+TEST(those_who_join_a_job_by_a_word_do_not_push_it_out)
 {
 	uint32_t n;
 
@@ -275,9 +265,8 @@ START_TEST(those_who_join_a_job_by_a_word_do_not_push_it_out)
 	ck_assert_uint_eq(as_read(n, p[MANY - 1].instance, T0).level, NCI_LEVEL_OFF);
 	ck_assert_uint_eq(levels_stats(l)->left_out, MANY - 3);
 }
-END_TEST
 
-START_TEST(what_is_too_much_for_the_file_stops_nothing_else)
+TEST(what_is_too_much_for_the_file_stops_nothing_else)
 {
 	uint32_t n;
 
@@ -290,10 +279,9 @@ START_TEST(what_is_too_much_for_the_file_stops_nothing_else)
 	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_OFF);
 	ck_assert_uint_eq(levels_stats(l)->left_out, MANY - 1);
 }
-END_TEST
 
 /* 60 processes of one user in two jobs, 30 of another's in one: none is left with nothing. */
-START_TEST(one_user_fills_the_file_only_where_others_leave_room)
+TEST(one_user_fills_the_file_only_where_others_leave_room)
 {
 	uint32_t n;
 
@@ -314,9 +302,8 @@ START_TEST(one_user_fills_the_file_only_where_others_leave_room)
 	ck_assert_uint_eq(as_read(n, p[59].instance, T0).level, WISH_KEEP);
 	ck_assert_uint_eq(levels_stats(l)->left_out, 20);
 }
-END_TEST
 
-START_TEST(what_happens_by_itself_is_shared_out_among_users)
+TEST(what_happens_by_itself_is_shared_out_among_users)
 {
 	uint32_t n;
 
@@ -329,9 +316,8 @@ START_TEST(what_happens_by_itself_is_shared_out_among_users)
 	ck_assert_uint_eq(entries_of(n, p[MANY - 1].instance), 1);
 	ck_assert_uint_eq(levels_stats(l)->left_out, 5);
 }
-END_TEST
 
-START_TEST(who_has_ended_has_no_entry_and_gives_its_place_back)
+TEST(who_has_ended_has_no_entry_and_gives_its_place_back)
 {
 	lower(&p[0]);
 	p[0].state = PROCESS_EXITED;
@@ -339,10 +325,9 @@ START_TEST(who_has_ended_has_no_entry_and_gives_its_place_back)
 	levels_tidy(l, list, 3, T0);
 	ck_assert_ptr_null(levels_thrift(l, &p[0]));
 }
-END_TEST
 
 /* 105 processes: the automatic ones go first, then the oldest wish that does not fit. */
-START_TEST(what_finds_no_room_is_the_weakest_and_is_counted)
+TEST(what_finds_no_room_is_the_weakest_and_is_counted)
 {
 	const struct wish of_all = { .kind = WISH_JOB, .level = NCI_LEVEL_OPS,
 				     .sample = WISH_KEEP, .job = "7", .everybody = 1 };
@@ -369,9 +354,8 @@ START_TEST(what_finds_no_room_is_the_weakest_and_is_counted)
 	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_TRACE);
 	ck_assert_uint_eq(n + levels_stats(l)->left_out, 98 + 1 + 1 + 1 + MANY);
 }
-END_TEST
 
-START_TEST(one_user_leaves_others_places_for_what_goes_by_itself)
+TEST(one_user_leaves_others_places_for_what_goes_by_itself)
 {
 	const struct levels_config config = { .detail = true, .thrift = true, .processes = 16 };
 
@@ -384,29 +368,8 @@ START_TEST(one_user_leaves_others_places_for_what_goes_by_itself)
 	}
 	ck_assert_uint_eq(levels_stats(l)->forgotten, 5);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nothing_is_wanted_of_anybody_at_first),
-		FX_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself),
-		FX_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended),
-		FX_TEST(a_finding_raises_a_process_once_in_a_while),
-		FX_TEST(neither_happens_where_it_was_switched_off),
-		FX_TEST(who_is_wanted_at_a_level_is_not_lowered),
-		FX_TEST(an_instance_that_was_copied_steers_its_owner_only),
-		FX_TEST(who_copies_an_instance_that_the_file_names_steers_nobody),
-		FX_TEST(nor_in_the_next_daemon),
-		FX_TEST(an_instance_is_free_again_when_its_process_has_ended),
-		FX_TEST(those_who_join_a_job_by_a_word_do_not_push_it_out),
-		FX_TEST(what_is_too_much_for_the_file_stops_nothing_else),
-		FX_TEST(one_user_fills_the_file_only_where_others_leave_room),
-		FX_TEST(what_happens_by_itself_is_shared_out_among_users),
-		FX_TEST(who_has_ended_has_no_entry_and_gives_its_place_back),
-		FX_TEST(what_finds_no_room_is_the_weakest_and_is_counted),
-		FX_TEST(one_user_leaves_others_places_for_what_goes_by_itself),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

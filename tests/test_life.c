@@ -60,7 +60,7 @@ static const struct {
 	{ "Name:\tx\nNSpid:\t99999999999999999999\n", 0, 1 },
 };
 
-START_TEST(number_in_its_own_namespace_is_the_last)
+TEST_LOOP(number_in_its_own_namespace_is_the_last, 0, FX_COUNT(numbers))
 {
 	uint32_t depth = 99;
 
@@ -69,7 +69,6 @@ START_TEST(number_in_its_own_namespace_is_the_last)
 	ck_assert_uint_eq(depth, numbers[_i].depth);
 	ck_assert_int_eq(life_ns_pid(dirfd, 8, &depth), 0);
 }
-END_TEST
 
 static const struct {
 	const char *status;
@@ -100,7 +99,7 @@ static const struct {
 	{ "7 (x) T", "Name:\tx\nTracerPid:\t0\n", false, 0, "" },
 };
 
-START_TEST(process_that_is_stopped_is_told_with_its_debugger)
+TEST_LOOP(process_that_is_stopped_is_told_with_its_debugger, 0, FX_COUNT(halts))
 {
 	pid_t tracer = -1;
 	char name[16];
@@ -116,15 +115,13 @@ START_TEST(process_that_is_stopped_is_told_with_its_debugger)
 	ck_assert_str_eq(name, halts[_i].name);
 	ck_assert(!life_is_stopped(fx_tmpdir(), 6, &tracer, name));
 }
-END_TEST
 
-START_TEST(process_has_the_user_ids_of_its_line_and_no_others)
+TEST_LOOP(process_has_the_user_ids_of_its_line_and_no_others, 0, FX_COUNT(owners))
 {
 	say("status", owners[_i].status);
 	ck_assert_int_eq(life_has_uid(fx_tmpdir(), 7, 77), owners[_i].has);
 	ck_assert(!life_has_uid(fx_tmpdir(), 8, 77));
 }
-END_TEST
 
 static const struct {
 	const char *stat;
@@ -136,13 +133,12 @@ static const struct {
 	{ "7 (x", 0 },
 };
 
-START_TEST(process_that_is_over_or_not_to_be_read_has_no_start)
+TEST_LOOP(process_that_is_over_or_not_to_be_read_has_no_start, 0, FX_COUNT(stats))
 {
 	say("stat", stats[_i].stat);
 	ck_assert_uint_eq(life_start_time(fx_tmpdir(), 7), stats[_i].start);
 	ck_assert_uint_eq(life_start_time(fx_tmpdir(), 8), 0);
 }
-END_TEST
 
 /* ---- a number that is given again ---------------------------------------------------- */
 
@@ -191,7 +187,7 @@ static void kill_and_give_again(pid_t pid)
 		_exit(0);
 }
 
-START_TEST(process_is_not_alive_because_another_has_its_number)
+TEST(process_is_not_alive_because_another_has_its_number)
 {
 	static struct fx_daemon fx;
 	char name[80];
@@ -211,9 +207,8 @@ START_TEST(process_is_not_alive_because_another_has_its_number)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(file_of_before_is_nobody_s_that_has_its_number_now)
+TEST(file_of_before_is_nobody_s_that_has_its_number_now)
 {
 	static struct fx_daemon fx;
 	char dir[80], name[80];
@@ -230,18 +225,8 @@ START_TEST(file_of_before_is_nobody_s_that_has_its_number_now)
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(number_in_its_own_namespace_is_the_last, 0, FX_COUNT(numbers)),
-		FX_LOOP(process_that_is_stopped_is_told_with_its_debugger, 0, FX_COUNT(halts)),
-		FX_LOOP(process_has_the_user_ids_of_its_line_and_no_others, 0, FX_COUNT(owners)),
-		FX_LOOP(process_that_is_over_or_not_to_be_read_has_no_start, 0, FX_COUNT(stats)),
-		FX_TEST(process_is_not_alive_because_another_has_its_number),
-		FX_TEST(file_of_before_is_nobody_s_that_has_its_number_now),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -43,7 +43,7 @@ static struct limit limit_of(uint64_t comm_id, uint64_t bytes, uint64_t period_n
 	return limit;
 }
 
-START_TEST(without_a_history_there_is_patience_and_most_for_the_first)
+TEST(without_a_history_there_is_patience_and_most_for_the_first)
 {
 	struct op later = make_op(1, 4096, 0);
 	struct limit limit;
@@ -60,10 +60,9 @@ START_TEST(without_a_history_there_is_patience_and_most_for_the_first)
 	ck_assert_uint_eq(limit_of(1, 4096, 0).p999_ns, UNKNOWN_U64);
 	ck_assert_uint_eq(limit_of(2, 4096, 0).ns, 120 * SECOND);
 }
-END_TEST
 
 /* A daemon that starts again finds them in the rings, and was not there when they ended. */
-START_TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer)
+TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer)
 {
 	struct op op = make_op(1, 4096, 3600 * SECOND);
 
@@ -73,18 +72,16 @@ START_TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer)
 	add(1, 4096, MS, 8);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 }
-END_TEST
 
-START_TEST(short_operations_have_the_least_limit)
+TEST(short_operations_have_the_least_limit)
 {
 	add(1, 4096, MS, 8);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_MINIMUM);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 8);
 }
-END_TEST
 
-START_TEST(long_ones_have_eight_times_their_99th_percentile)
+TEST(long_ones_have_eight_times_their_99th_percentile)
 {
 	struct limit limit;
 
@@ -97,10 +94,9 @@ START_TEST(long_ones_have_eight_times_their_99th_percentile)
 	ck_assert_uint_eq(limit.ns, 8 * limit.p99_ns);
 	ck_assert_int_eq(limit.reason, LIMIT_HISTORY);
 }
-END_TEST
 
 /* A checkpoint or two, which the others waited for in an operation. */
-START_TEST(a_slow_one_or_two_make_no_limit_longer)
+TEST(a_slow_one_or_two_make_no_limit_longer)
 {
 	limits_set(l, 10 * SECOND, 600 * SECOND);
 	add(1, 4096, 50 * SECOND, 2);
@@ -108,9 +104,8 @@ START_TEST(a_slow_one_or_two_make_no_limit_longer)
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_MINIMUM);
 }
-END_TEST
 
-START_TEST(no_limit_is_above_the_greatest_but_of_those_that_always_take_long)
+TEST(no_limit_is_above_the_greatest_but_of_those_that_always_take_long)
 {
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 60 * SECOND);
 	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_MAXIMUM);
@@ -123,9 +118,8 @@ START_TEST(no_limit_is_above_the_greatest_but_of_those_that_always_take_long)
 	ck_assert_uint_le(limit_of(2, 4096, 0).ns, 150 * SECOND * 3 / 2);
 	ck_assert_uint_eq(limit_of(1, 4096, 40 * SECOND).ns, 80 * SECOND);
 }
-END_TEST
 
-START_TEST(where_no_end_is_watched_the_period_is_what_there_is)
+TEST(where_no_end_is_watched_the_period_is_what_there_is)
 {
 	struct limit limit;
 
@@ -139,17 +133,15 @@ START_TEST(where_no_end_is_watched_the_period_is_what_there_is)
 	limits_of_unwatched(l, 50 * SECOND, &limit);
 	ck_assert_uint_eq(limit.ns, 100 * SECOND);
 }
-END_TEST
 
-START_TEST(long_iterations_give_three_of_them)
+TEST(long_iterations_give_three_of_them)
 {
 	add(1, 4096, MS, 8);
 	ck_assert_uint_eq(limit_of(1, 4096, 4 * SECOND).ns, 12 * SECOND);
 	ck_assert_int_eq(limit_of(1, 4096, 4 * SECOND).reason, LIMIT_PERIOD);
 }
-END_TEST
 
-START_TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is)
+TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is)
 {
 	add(1, 4096, MS, 20);
 	add(1, 4096, 100 * SECOND, 3);
@@ -159,9 +151,8 @@ START_TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is)
 	add(1, 4096, 100 * SECOND, 24);
 	ck_assert_uint_ge(limit_of(1, 4096, 0).ns, 300 * SECOND);
 }
-END_TEST
 
-START_TEST(what_had_no_watched_end_is_no_history)
+TEST(what_had_no_watched_end_is_no_history)
 {
 	struct op op = make_op(1, 4096, MS);
 
@@ -174,9 +165,8 @@ START_TEST(what_had_no_watched_end_is_no_history)
 		limits_add(l, &op);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 0);
 }
-END_TEST
 
-START_TEST(who_claims_another_users_communicator_does_not_make_its_history)
+TEST(who_claims_another_users_communicator_does_not_make_its_history)
 {
 	struct op op = make_op(1, 4096, 100 * SECOND);
 
@@ -186,19 +176,17 @@ START_TEST(who_claims_another_users_communicator_does_not_make_its_history)
 		limits_add(l, &op);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 }
-END_TEST
 
-START_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays)
+TEST(many_kinds_push_out_the_oldest_and_the_newest_stays)
 {
 	for (uint64_t comm = 1; comm < 3000; comm++)
 		add(comm, 4096, MS, 8);
 	ck_assert_uint_eq(limit_of(2999, 4096, 0).ns, 10 * SECOND);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 0);
 }
-END_TEST
 
 /* Its own history and its communicator's count as used, whatever was asked for between. */
-START_TEST(kind_that_comes_again_and_again_stays_the_newest)
+TEST(kind_that_comes_again_and_again_stays_the_newest)
 {
 	limits_set(l, 10 * SECOND, 600 * SECOND);
 	add(2, 4096, MS, 1);
@@ -210,25 +198,8 @@ START_TEST(kind_that_comes_again_and_again_stays_the_newest)
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 9);
 	ck_assert_int_eq(limit_of(2, 4096, 0).reason, LIMIT_FIRST);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(without_a_history_there_is_patience_and_most_for_the_first),
-		FX_TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer),
-		FX_TEST(short_operations_have_the_least_limit),
-		FX_TEST(long_ones_have_eight_times_their_99th_percentile),
-		FX_TEST(a_slow_one_or_two_make_no_limit_longer),
-		FX_TEST(no_limit_is_above_the_greatest_but_of_those_that_always_take_long),
-		FX_TEST(where_no_end_is_watched_the_period_is_what_there_is),
-		FX_TEST(long_iterations_give_three_of_them),
-		FX_TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is),
-		FX_TEST(what_had_no_watched_end_is_no_history),
-		FX_TEST(who_claims_another_users_communicator_does_not_make_its_history),
-		FX_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays),
-		FX_TEST(kind_that_comes_again_and_again_stays_the_newest),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -34,7 +34,7 @@ static uint64_t what_always(uint64_t number)
 	return 1;
 }
 
-START_TEST(ranks_that_began_at_different_calls_are_lined_up)
+TEST(ranks_that_began_at_different_calls_are_lined_up)
 {
 	play(&ranks[0], 3, 500, 0, what_of);
 	play(&ranks[1], 10, 498, LEAD_NS, what_of);
@@ -42,9 +42,8 @@ START_TEST(ranks_that_began_at_different_calls_are_lined_up)
 	ck_assert_int_eq(ranks[1].by, LINEUP_CALLS);
 	ck_assert_int_eq(ranks[1].shift, 7);
 }
-END_TEST
 
-START_TEST(a_rank_that_lacks_a_call_is_told_with_its_number)
+TEST(a_rank_that_lacks_a_call_is_told_with_its_number)
 {
 	struct lineup_lack lack;
 	uint64_t now_ns = SECOND + 500 * MS + 10 * SECOND;
@@ -59,9 +58,8 @@ START_TEST(a_rank_that_lacks_a_call_is_told_with_its_number)
 	ck_assert_uint_eq(lack.others, 1);
 	ck_assert_uint_eq(ranks[lack.first].last[lack.call].what, what_of(498));
 }
-END_TEST
 
-START_TEST(one_that_is_behind_for_a_moment_lacks_nothing)
+TEST(one_that_is_behind_for_a_moment_lacks_nothing)
 {
 	struct lineup_lack lack;
 
@@ -70,9 +68,8 @@ START_TEST(one_that_is_behind_for_a_moment_lacks_nothing)
 	lineup(ranks, 2);
 	ck_assert(!lineup_lacks(ranks, 2, 1, SECOND + 500 * MS, &lack));
 }
-END_TEST
 
-START_TEST(calls_that_are_all_alike_are_lined_up_by_time_and_said_so)
+TEST(calls_that_are_all_alike_are_lined_up_by_time_and_said_so)
 {
 	play(&ranks[0], 0, 200, 0, what_always);
 	play(&ranks[1], 5, 198, MS / 10, what_always);
@@ -83,9 +80,8 @@ START_TEST(calls_that_are_all_alike_are_lined_up_by_time_and_said_so)
 	lineup(ranks, 2);
 	ck_assert_int_eq(ranks[1].by, LINEUP_TIME);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_not_lined_up_and_accused_of_nothing)
+TEST(what_does_not_fit_is_not_lined_up_and_accused_of_nothing)
 {
 	struct lineup_lack lack;
 
@@ -95,9 +91,8 @@ START_TEST(what_does_not_fit_is_not_lined_up_and_accused_of_nothing)
 	ck_assert_int_eq(ranks[1].by, LINEUP_NOT);
 	ck_assert(!lineup_lacks(ranks, 2, 1, 100 * SECOND, &lack));
 }
-END_TEST
 
-START_TEST(a_rank_without_a_call_is_not_lined_up)
+TEST(a_rank_without_a_call_is_not_lined_up)
 {
 	struct lineup_lack lack;
 
@@ -108,18 +103,8 @@ START_TEST(a_rank_without_a_call_is_not_lined_up)
 	ck_assert(!lineup_lacks(ranks, 2, 1, 100 * SECOND, &lack));
 	lineup(ranks, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ranks_that_began_at_different_calls_are_lined_up),
-		FX_TEST(a_rank_that_lacks_a_call_is_told_with_its_number),
-		FX_TEST(one_that_is_behind_for_a_moment_lacks_nothing),
-		FX_TEST(calls_that_are_all_alike_are_lined_up_by_time_and_said_so),
-		FX_TEST(what_does_not_fit_is_not_lined_up_and_accused_of_nothing),
-		FX_TEST(a_rank_without_a_call_is_not_lined_up),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -85,7 +85,7 @@ static int look(uint32_t windows, uint64_t now_ns)
 #define ALL	(1u << LINKS_ALL)
 #define LATELY	(1u << LINKS_60S)
 
-START_TEST(link_adds_up_its_operations)
+TEST(link_adds_up_its_operations)
 {
 	struct nci_ev_proxy_op op = make_op(true, 5, 2);
 	struct nci_ev_proxy_sums sums = make_sums(20, 50);
@@ -116,9 +116,8 @@ START_TEST(link_adds_up_its_operations)
 	ck_assert_uint_eq(rows[0].sums.repeats, 70);
 	ck_assert(fabs(rows[0].rate_gbs - 80) < 1e-9);
 }
-END_TEST
 
-START_TEST(each_peer_channel_direction_and_communicator_is_a_link)
+TEST(each_peer_channel_direction_and_communicator_is_a_link)
 {
 	struct nci_ev_proxy_op op[] = {
 		make_op(true, 5, 2), make_op(true, 6, 2), make_op(true, 5, 3), make_op(false, 5, 2),
@@ -134,9 +133,8 @@ START_TEST(each_peer_channel_direction_and_communicator_is_a_link)
 	for (int i = 0; i < 5; i++)
 		ck_assert_uint_eq(rows[i].sums.ops, 3);
 }
-END_TEST
 
-START_TEST(channels_of_a_link_may_be_one_row)
+TEST(channels_of_a_link_may_be_one_row)
 {
 	const struct links_query query = { .windows = ALL | LATELY, .all_users = true,
 					   .together = true };
@@ -170,9 +168,8 @@ START_TEST(channels_of_a_link_may_be_one_row)
 	ck_assert_uint_eq(rows[3].window_ns, 9 * SECOND);	/* since the first was used */
 	ck_assert_int_eq(look(ALL, START + 10 * SECOND), 5);
 }
-END_TEST
 
-START_TEST(what_an_old_release_does_not_tell_is_not_known)
+TEST(what_an_old_release_does_not_tell_is_not_known)
 {
 	struct nci_ev_proxy_op op = make_op(true, 5, 2);
 	const struct transfers t = { &here, &here, 1, NULL, NULL, &op, NULL, 0 };
@@ -194,7 +191,6 @@ START_TEST(what_an_old_release_does_not_tell_is_not_known)
 	ck_assert_int_eq(rows[0].who.rank, UNKNOWN_I32);
 	ck_assert_int_eq(rows[0].who.peer, UNKNOWN_I32);
 }
-END_TEST
 
 /* Which of the three parts is the largest, and what that means. */
 static const struct {
@@ -206,7 +202,7 @@ static const struct {
 	{ 30, 60, "net", "gpu" },
 };
 
-START_TEST(link_is_bound_by_what_takes_most_of_its_time)
+TEST_LOOP(link_is_bound_by_what_takes_most_of_its_time, 0, FX_COUNT(bounds))
 {
 	struct nci_ev_proxy_sums sums = make_sums(bounds[_i].held, bounds[_i].busy);
 	struct nci_ev_proxy_op send = make_op(true, 1, 0), receive = make_op(false, 1, 0);
@@ -219,10 +215,9 @@ START_TEST(link_is_bound_by_what_takes_most_of_its_time)
 	ck_assert_pstr_eq(links_bound(&rows[1]), bounds[_i].receive);
 	ck_assert_double_lt(rows[1].rate_gbs, 0);
 }
-END_TEST
 
 /* It is asked for data while its GPU computes: that says nothing of the link. */
-START_TEST(send_counts_from_its_first_data_on)
+TEST(send_counts_from_its_first_data_on)
 {
 	struct nci_ev_proxy_op op[] = { make_op(true, 5, 2), make_op(false, 5, 2) };
 	struct nci_ev_proxy_sums sums = make_sums(10, 30);
@@ -239,9 +234,8 @@ START_TEST(send_counts_from_its_first_data_on)
 	look(ALL, START + SECOND);
 	ck_assert_uint_eq(rows[0].sums.active_ns, 45 + 40 + 100);
 }
-END_TEST
 
-START_TEST(sums_that_cannot_be_true_are_refused_and_counted)
+TEST(sums_that_cannot_be_true_are_refused_and_counted)
 {
 	const uint64_t huge = UINT64_MAX - 5;
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
@@ -263,9 +257,8 @@ START_TEST(sums_that_cannot_be_true_are_refused_and_counted)
 	add(&op, &good, START);
 	ck_assert_uint_eq(links_stats(links)->refused, FX_COUNT(bad));
 }
-END_TEST
 
-START_TEST(trend_compares_the_last_minute_with_what_was_before)
+TEST(trend_compares_the_last_minute_with_what_was_before)
 {
 	struct nci_ev_proxy_op op = make_op(true, 5, 2), other = make_op(false, 5, 2);
 	struct nci_ev_proxy_sums fast = make_sums(20, 40), slow = make_sums(20, 50);
@@ -290,9 +283,8 @@ START_TEST(trend_compares_the_last_minute_with_what_was_before)
 			ck_assert_double_lt(rows[i].trend, 0);
 	ck_assert_int_eq(nrows, 2);
 }
-END_TEST
 
-START_TEST(last_minute_forgets_and_totals_do_not)
+TEST(last_minute_forgets_and_totals_do_not)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
 
@@ -308,9 +300,8 @@ START_TEST(last_minute_forgets_and_totals_do_not)
 	ck_assert_int_eq(look(LATELY, START + 400 * SECOND), 0);
 	ck_assert_int_eq(look(ALL, START + 400 * SECOND), 1);
 }
-END_TEST
 
-START_TEST(link_idle_for_longest_makes_room)
+TEST(link_idle_for_longest_makes_room)
 {
 	const struct links_limits limits = { .links = 4, .seed = 9 };
 
@@ -328,9 +319,8 @@ START_TEST(link_idle_for_longest_makes_room)
 	for (int i = 0; i < 4; i++)
 		ck_assert_uint_eq(rows[i].sums.ops, rows[i].who.send ? 1 : 1000);
 }
-END_TEST
 
-START_TEST(slowest_link_comes_first_and_receives_last)
+TEST(slowest_link_comes_first_and_receives_last)
 {
 	for (int peer = 0; peer < 8; peer++) {
 		struct nci_ev_proxy_op send = make_op(true, peer, 0);
@@ -348,9 +338,8 @@ START_TEST(slowest_link_comes_first_and_receives_last)
 	for (int i = 8; i < 16; i++)
 		ck_assert(!rows[i].who.send);
 }
-END_TEST
 
-START_TEST(other_users_are_not_shown)
+TEST(other_users_are_not_shown)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
 	struct links_query query = { .windows = ALL, .uid = 101 };
@@ -360,9 +349,8 @@ START_TEST(other_users_are_not_shown)
 	query.uid = 100;
 	ck_assert_int_eq(links_visit(links, &query, START, keep, NULL), 1);
 }
-END_TEST
 
-START_TEST(who_claims_another_users_communicator_is_not_compared_with_its_links)
+TEST(who_claims_another_users_communicator_is_not_compared_with_its_links)
 {
 	struct nci_ev_proxy_sums ours = make_sums(0, 80), theirs = make_sums(0, 10);
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
@@ -377,9 +365,8 @@ START_TEST(who_claims_another_users_communicator_is_not_compared_with_its_links)
 	ck_assert_uint_eq(rows[0].excess_ns, 0);
 	ck_assert_uint_eq(rows[1].excess_ns, 0);
 }
-END_TEST
 
-START_TEST(who_carries_out_a_transfer_is_told)
+TEST(who_carries_out_a_transfer_is_told)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
 	const struct transfers t = { &here, &there, 0, "dp", NULL, &op, NULL, 0 };
@@ -391,7 +378,6 @@ START_TEST(who_carries_out_a_transfer_is_told)
 		ck_assert_int_eq(rows[i].who.pid, 11);
 	ck_assert_int_eq(rows[0].who.proxy_pid + rows[1].who.proxy_pid, 11 + 12);
 }
-END_TEST
 
 /* A number that a job might have made up. */
 static uint64_t any_number(void)
@@ -399,7 +385,7 @@ static uint64_t any_number(void)
 	return fx_random() % 4 ? fx_random() % 1000 : fx_random() >> fx_random() % 64;
 }
 
-START_TEST(whatever_a_job_says_does_no_harm)
+TEST(whatever_a_job_says_does_no_harm)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
 	struct fit_line line;
@@ -430,7 +416,6 @@ START_TEST(whatever_a_job_says_does_no_harm)
 		ck_assert(isfinite(line.ns_per_byte) && line.ns_per_byte > 0);
 	}
 }
-END_TEST
 
 /* ---- a network by the tick ---------------------------------------------------- */
 
@@ -481,7 +466,7 @@ static const struct {
 	{ 5000, 50, { 65536, 524288, 4194304 } },
 };
 
-START_TEST(latency_and_rate_of_a_network_come_back_within_five_percent)
+TEST_LOOP(latency_and_rate_of_a_network_come_back_within_five_percent, 0, FX_COUNT(networks))
 {
 	double latency = networks[_i].latency_ns, rate = networks[_i].rate_gbs;
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
@@ -500,7 +485,6 @@ START_TEST(latency_and_rate_of_a_network_come_back_within_five_percent)
 	}
 	ck_assert_str_eq(links_bound(&rows[0]), "net");
 }
-END_TEST
 
 static uint32_t turns, added_per_turn;
 
@@ -540,7 +524,7 @@ static int look_in_pieces(void)
 	return links_visit(links, &query, START + SECOND, keep, NULL);
 }
 
-START_TEST(what_comes_while_rows_are_made_waits_until_they_are_told)
+TEST(what_comes_while_rows_are_made_waits_until_they_are_told)
 {
 	add_many(ROWS / 2);
 	added_per_turn = 3;
@@ -551,9 +535,8 @@ START_TEST(what_comes_while_rows_are_made_waits_until_they_are_told)
 	ck_assert_uint_eq(links_stats(links)->added, ROWS / 2 + 3 * turns);
 	ck_assert_int_eq(look(ALL, START + SECOND), ROWS / 2 + 3);
 }
-END_TEST
 
-START_TEST(more_than_can_wait_is_taken_in_and_the_query_asks_to_be_made_again)
+TEST(more_than_can_wait_is_taken_in_and_the_query_asks_to_be_made_again)
 {
 	add_many(ROWS / 2);
 	added_per_turn = 2500;
@@ -562,31 +545,8 @@ START_TEST(more_than_can_wait_is_taken_in_and_the_query_asks_to_be_made_again)
 	ck_assert_uint_eq(links_stats(links)->added, ROWS / 2 + 2500 * turns);
 	ck_assert_int_eq(nrows, ROWS / 2 + ROWS / 4);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(link_adds_up_its_operations),
-		FX_TEST(each_peer_channel_direction_and_communicator_is_a_link),
-		FX_TEST(channels_of_a_link_may_be_one_row),
-		FX_TEST(what_an_old_release_does_not_tell_is_not_known),
-		FX_LOOP(link_is_bound_by_what_takes_most_of_its_time, 0, FX_COUNT(bounds)),
-		FX_TEST(send_counts_from_its_first_data_on),
-		FX_TEST(sums_that_cannot_be_true_are_refused_and_counted),
-		FX_TEST(last_minute_forgets_and_totals_do_not),
-		FX_TEST(trend_compares_the_last_minute_with_what_was_before),
-		FX_TEST(link_idle_for_longest_makes_room),
-		FX_TEST(slowest_link_comes_first_and_receives_last),
-		FX_TEST(whatever_a_job_says_does_no_harm),
-		FX_TEST(other_users_are_not_shown),
-		FX_TEST(who_claims_another_users_communicator_is_not_compared_with_its_links),
-		FX_TEST(who_carries_out_a_transfer_is_told),
-		FX_TEST(what_comes_while_rows_are_made_waits_until_they_are_told),
-		FX_TEST(more_than_can_wait_is_taken_in_and_the_query_asks_to_be_made_again),
-		FX_LOOP(latency_and_rate_of_a_network_come_back_within_five_percent, 0,
-			FX_COUNT(networks)),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -85,7 +85,7 @@ static void give_transfer(bool folded, uint8_t channel)
 	fx_give(&fx, &fx.a, &op);
 }
 
-START_TEST(steps_one_by_one_amount_to_what_their_sums_say)
+TEST(steps_one_by_one_amount_to_what_their_sums_say)
 {
 	fx_recon_open(&fx, 6, FX_MASK_NET);
 	reconstruct_tell_moved(fx.rc, on_moved);
@@ -98,7 +98,6 @@ START_TEST(steps_one_by_one_amount_to_what_their_sums_say)
 	ck_assert_str_eq(rows[0].who.comm_name, "tp");
 	fx_recon_close(&fx);
 }
-END_TEST
 
 static void give_sums(uint64_t op, uint32_t steps)
 {
@@ -117,7 +116,7 @@ static void give_op(uint64_t token)
 	fx_give(&fx, &fx.a, &op);
 }
 
-START_TEST(sums_are_of_their_operation_whatever_comes_between)
+TEST(sums_are_of_their_operation_whatever_comes_between)
 {
 	union fx_record step = make_step(10, 0, 200);
 
@@ -137,9 +136,8 @@ START_TEST(sums_are_of_their_operation_whatever_comes_between)
 				  rows[i].who.channel == 10 ? 1 : rows[i].who.channel - 6);
 	fx_recon_close(&fx);
 }
-END_TEST
 
-START_TEST(step_that_did_not_tell_all_is_not_timed)
+TEST(step_that_did_not_tell_all_is_not_timed)
 {
 	union fx_record op = fx_proxy(7, 0x99, 100, 9000), step = make_step(7, 0, 200);
 
@@ -159,9 +157,8 @@ START_TEST(step_that_did_not_tell_all_is_not_timed)
 	ck_assert_uint_eq(rows[0].sums.timed_steps, 0);
 	fx_recon_close(&fx);
 }
-END_TEST
 
-START_TEST(operations_of_old_releases_tell_whose_link_it_is)
+TEST(operations_of_old_releases_tell_whose_link_it_is)
 {
 	union fx_record coll = fx_coll(0x99, 0, 1, 0, 50), op = fx_proxy(7, 0x99, 100, 9000);
 
@@ -180,9 +177,8 @@ START_TEST(operations_of_old_releases_tell_whose_link_it_is)
 	ck_assert_int_eq(rows[0].who.nranks, UNKNOWN_I32);
 	fx_recon_close(&fx);
 }
-END_TEST
 
-START_TEST(link_of_a_foreign_operation_is_its_issuers)
+TEST(link_of_a_foreign_operation_is_its_issuers)
 {
 	union fx_record op = fx_proxy(7, 0x99, 100, 9000);
 
@@ -202,17 +198,8 @@ START_TEST(link_of_a_foreign_operation_is_its_issuers)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 1);
 	fx_recon_close(&fx);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(steps_one_by_one_amount_to_what_their_sums_say),
-		FX_TEST(sums_are_of_their_operation_whatever_comes_between),
-		FX_TEST(step_that_did_not_tell_all_is_not_timed),
-		FX_TEST(operations_of_old_releases_tell_whose_link_it_is),
-		FX_TEST(link_of_a_foreign_operation_is_its_issuers),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

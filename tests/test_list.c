@@ -8,7 +8,7 @@ struct item {
 	uint32_t n;
 };
 
-START_TEST(full_list_gives_no_place_and_is_not_written_behind)
+TEST(full_list_gives_no_place_and_is_not_written_behind)
 {
 	LIST(struct item) list;
 
@@ -22,9 +22,8 @@ START_TEST(full_list_gives_no_place_and_is_not_written_behind)
 	list_deinit(&list);
 	ck_assert_ptr_null(list_add(&list));	/* nor one that has no room yet */
 }
-END_TEST
 
-START_TEST(full_array_gives_no_place)
+TEST(full_array_gives_no_place)
 {
 	uint32_t of[4] = { 0 }, n = 0, *place;
 
@@ -36,9 +35,8 @@ START_TEST(full_array_gives_no_place)
 	n = UINT32_MAX;		/* whatever somebody has made of it */
 	ck_assert_ptr_null(array_add(of, &n));
 }
-END_TEST
 
-START_TEST(what_is_removed_leaves_the_others_in_order)
+TEST(what_is_removed_leaves_the_others_in_order)
 {
 	uint32_t left[] = { 1, 3 };
 	LIST(struct item) list;
@@ -56,9 +54,8 @@ START_TEST(what_is_removed_leaves_the_others_in_order)
 	ck_assert_uint_eq(list.n, 0);
 	list_deinit(&list);
 }
-END_TEST
 
-START_TEST(list_without_a_bound_keeps_what_it_has)
+TEST(list_without_a_bound_keeps_what_it_has)
 {
 	LIST(uint64_t) list = { 0 };
 
@@ -70,9 +67,8 @@ START_TEST(list_without_a_bound_keeps_what_it_has)
 		ck_assert_uint_eq(list.at[i], i);
 	list_deinit(&list);
 }
-END_TEST
 
-START_TEST(list_that_cannot_grow_stays_as_it_is)
+TEST(list_that_cannot_grow_stays_as_it_is)
 {
 	struct item item = { .n = 7 };
 	LIST(struct item) list = { .at = &item, .n = UINT32_MAX, .room = UINT32_MAX };
@@ -81,17 +77,8 @@ START_TEST(list_that_cannot_grow_stays_as_it_is)
 	ck_assert_ptr_eq(list.at, &item);
 	ck_assert_uint_eq(list.n, UINT32_MAX);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(full_list_gives_no_place_and_is_not_written_behind),
-		FX_TEST(full_array_gives_no_place),
-		FX_TEST(what_is_removed_leaves_the_others_in_order),
-		FX_TEST(list_without_a_bound_keeps_what_it_has),
-		FX_TEST(list_that_cannot_grow_stays_as_it_is),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

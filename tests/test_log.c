@@ -34,23 +34,21 @@ static const char *look(void)
 	return said;
 }
 
-START_TEST(line_says_who_and_how_bad)
+TEST(line_says_who_and_how_bad)
 {
 	log_say(LOG_WARN, "segment skipped file=%s", "x");
 	ck_assert_str_eq(look(), "ncclinspd: warn: segment skipped file=x\n");
 }
-END_TEST
 
-START_TEST(under_systemd_the_journal_gets_its_level)
+TEST(under_systemd_the_journal_gets_its_level)
 {
 	setenv("JOURNAL_STREAM", "8:1", 1);
 	log_say(LOG_ERROR, "no");
 	log_say(LOG_INFO, "yes");
 	ck_assert_str_eq(look(), "<3>no\n<6>yes\n");
 }
-END_TEST
 
-START_TEST(what_is_above_the_level_is_dropped)
+TEST(what_is_above_the_level_is_dropped)
 {
 	log_say(LOG_DEBUG, "unseen");
 	log_set_level(LOG_ERROR);
@@ -59,25 +57,22 @@ START_TEST(what_is_above_the_level_is_dropped)
 	log_say(LOG_DEBUG, "seen");
 	ck_assert_str_eq(look(), "ncclinspd: debug: seen\n");
 }
-END_TEST
 
-START_TEST(levels_have_names)
+TEST(levels_have_names)
 {
 	ck_assert_int_eq(log_parse_level("err"), LOG_ERROR);
 	ck_assert_int_eq(log_parse_level("debug"), LOG_DEBUG);
 	ck_assert_int_eq(log_parse_level("loud"), -1);
 	ck_assert_int_eq(log_parse_level(""), -1);
 }
-END_TEST
 
-START_TEST(foreign_text_makes_no_line_of_its_own_and_no_colour)
+TEST(foreign_text_makes_no_line_of_its_own_and_no_colour)
 {
 	log_say(LOG_WARN, "why=%s", "no\n<0>fire\r\033[31m\xff");
 	ck_assert_str_eq(look(), "ncclinspd: warn: why=no?<0>fire??[31m?\n");
 }
-END_TEST
 
-START_TEST(long_message_is_cut_to_one_line)
+TEST(long_message_is_cut_to_one_line)
 {
 	static char text[5000];
 
@@ -91,9 +86,8 @@ START_TEST(long_message_is_cut_to_one_line)
 		ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1);
 	}
 }
-END_TEST
 
-START_TEST(flood_is_held_back_and_told_of_later)
+TEST(flood_is_held_back_and_told_of_later)
 {
 	struct log_rate rate = { 0 };
 	uint64_t now = 100 * SECOND;
@@ -108,19 +102,8 @@ START_TEST(flood_is_held_back_and_told_of_later)
 	ck_assert_str_eq(look(), "ncclinspd: warn: flood held_back=95\n"
 				 "ncclinspd: warn: flood\n");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(line_says_who_and_how_bad),
-		FX_TEST(under_systemd_the_journal_gets_its_level),
-		FX_TEST(what_is_above_the_level_is_dropped),
-		FX_TEST(levels_have_names),
-		FX_TEST(foreign_text_makes_no_line_of_its_own_and_no_colour),
-		FX_TEST(long_message_is_cut_to_one_line),
-		FX_TEST(flood_is_held_back_and_told_of_later),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -51,7 +51,7 @@ static void write_byte(int fd)
 	ck_assert_int_eq(write(fd, "x", 1), 1);
 }
 
-START_TEST(readable_descriptor_calls_again_until_it_is_read)
+TEST(readable_descriptor_calls_again_until_it_is_read)
 {
 	struct count c = { 0 };
 	int fd[2];
@@ -75,9 +75,8 @@ START_TEST(readable_descriptor_calls_again_until_it_is_read)
 	ck_assert_int_eq(c.calls, 0);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(hang_up_counts_as_readable)
+TEST(hang_up_counts_as_readable)
 {
 	struct count c = { 0 };
 	int fd[2];
@@ -90,9 +89,8 @@ START_TEST(hang_up_counts_as_readable)
 	ck_assert_int_eq(c.calls, 1);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(removed_descriptor_is_not_called_even_in_the_same_round)
+TEST(removed_descriptor_is_not_called_even_in_the_same_round)
 {
 	struct count a = { 0 }, b = { 0 };
 	int one[2], two[2];
@@ -113,9 +111,8 @@ START_TEST(removed_descriptor_is_not_called_even_in_the_same_round)
 	ck_assert(a.calls == 0 || b.calls == 0);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(descriptor_number_can_be_used_again_after_remove_and_close)
+TEST(descriptor_number_can_be_used_again_after_remove_and_close)
 {
 	struct count a = { 0 }, b = { 0 };
 	int one[2], two[2];
@@ -134,7 +131,6 @@ START_TEST(descriptor_number_can_be_used_again_after_remove_and_close)
 	ck_assert_int_eq(b.calls, 1);
 	loop_free(loop);
 }
-END_TEST
 
 static int rung[2], other[2];
 static struct count rings;
@@ -148,7 +144,7 @@ static void ring_and_replace(void *arg, uint64_t now_ns)
 	ck_assert_int_eq(loop_add(loop, other[0], on_call, &rings), 0);
 }
 
-START_TEST(late_notice_of_a_removed_descriptor_reaches_nobody)
+TEST(late_notice_of_a_removed_descriptor_reaches_nobody)
 {
 	struct count c = { 0 };
 
@@ -167,9 +163,8 @@ START_TEST(late_notice_of_a_removed_descriptor_reaches_nobody)
 	ck_assert_int_eq(rings.calls, 0);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(too_many_descriptors_are_refused)
+TEST(too_many_descriptors_are_refused)
 {
 	struct count c = { 0 };
 	int fd[2], r = 0, added = 0;
@@ -186,7 +181,6 @@ START_TEST(too_many_descriptors_are_refused)
 	ck_assert_int_gt(added, 32);
 	loop_free(loop);
 }
-END_TEST
 
 static int order[8], orders;
 
@@ -196,7 +190,7 @@ static void note_order(void *arg, uint64_t now_ns)
 	order[orders++] = *(int *)arg;
 }
 
-START_TEST(timers_run_in_the_order_of_their_times)
+TEST(timers_run_in_the_order_of_their_times)
 {
 	int id[3] = { 0, 1, 2 };
 	struct loop_timer t[3];
@@ -217,9 +211,8 @@ START_TEST(timers_run_in_the_order_of_their_times)
 	ck_assert_int_eq(order[2], 0);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(timer_is_never_early_and_not_called_when_cancelled)
+TEST(timer_is_never_early_and_not_called_when_cancelled)
 {
 	struct count a = { 0 }, b = { 0 };
 	uint64_t now = loop_clock_ns();
@@ -237,7 +230,6 @@ START_TEST(timer_is_never_early_and_not_called_when_cancelled)
 	ck_assert_int_eq(b.calls, 0);
 	loop_free(loop);
 }
-END_TEST
 
 static void rearm_in_the_past(void *arg, uint64_t now_ns)
 {
@@ -247,7 +239,7 @@ static void rearm_in_the_past(void *arg, uint64_t now_ns)
 	loop_arm(loop, &c->timer, 0);
 }
 
-START_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round)
+TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round)
 {
 	struct count c = { 0 };
 
@@ -260,7 +252,6 @@ START_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round)
 	}
 	loop_free(loop);
 }
-END_TEST
 
 static void on_signal_stop(void *arg, uint64_t now_ns)
 {
@@ -268,7 +259,7 @@ static void on_signal_stop(void *arg, uint64_t now_ns)
 	loop_stop(loop);
 }
 
-START_TEST(signals_arrive_as_calls_and_stop_the_loop)
+TEST(signals_arrive_as_calls_and_stop_the_loop)
 {
 	struct count usr = { 0 }, term = { 0 };
 
@@ -283,9 +274,8 @@ START_TEST(signals_arrive_as_calls_and_stop_the_loop)
 	ck_assert_int_eq(term.calls, 1);
 	loop_free(loop);
 }
-END_TEST
 
-START_TEST(hook_runs_at_the_end_of_every_round)
+TEST(hook_runs_at_the_end_of_every_round)
 {
 	struct count c = { 0 };
 
@@ -296,23 +286,8 @@ START_TEST(hook_runs_at_the_end_of_every_round)
 	ck_assert_int_eq(c.calls, 2);
 	loop_free(loop);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(readable_descriptor_calls_again_until_it_is_read),
-		FX_TEST(hang_up_counts_as_readable),
-		FX_TEST(removed_descriptor_is_not_called_even_in_the_same_round),
-		FX_TEST(descriptor_number_can_be_used_again_after_remove_and_close),
-		FX_TEST(late_notice_of_a_removed_descriptor_reaches_nobody),
-		FX_TEST(too_many_descriptors_are_refused),
-		FX_TEST(timers_run_in_the_order_of_their_times),
-		FX_TEST(timer_is_never_early_and_not_called_when_cancelled),
-		FX_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round),
-		FX_TEST(signals_arrive_as_calls_and_stop_the_loop),
-		FX_TEST(hook_runs_at_the_end_of_every_round),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -56,16 +56,15 @@ static const char *heard(void)
 	return text;
 }
 
-START_TEST(nobody_is_told_where_nobody_asks)
+TEST(nobody_is_told_where_nobody_asks)
 {
 	manager_open(&m);
 	ck_assert_int_eq(m.fd, -1);
 	manager_say(&m, "READY=1");
 	ck_assert_uint_eq(m.watchdog_ns, 0);
 }
-END_TEST
 
-START_TEST(what_is_said_arrives_one_datagram_each)
+TEST(what_is_said_arrives_one_datagram_each)
 {
 	listen_at_path();
 	manager_open(&m);
@@ -75,9 +74,8 @@ START_TEST(what_is_said_arrives_one_datagram_each)
 	ck_assert_str_eq(heard(), "WATCHDOG=1\nSTATUS=fine");
 	ck_assert_str_eq(heard(), "");
 }
-END_TEST
 
-START_TEST(an_abstract_name_is_one_too)
+TEST(an_abstract_name_is_one_too)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int n = snprintf(address.sun_path + 1, 64, "ncclinsp-test-%d", (int)getpid());
@@ -90,9 +88,8 @@ START_TEST(an_abstract_name_is_one_too)
 	manager_say(&m, "READY=1");
 	ck_assert_str_eq(heard(), "READY=1");
 }
-END_TEST
 
-START_TEST(a_manager_that_does_not_listen_holds_nobody_up)
+TEST(a_manager_that_does_not_listen_holds_nobody_up)
 {
 	char text[8192];
 
@@ -105,7 +102,6 @@ START_TEST(a_manager_that_does_not_listen_holds_nobody_up)
 	unlink(path);
 	manager_say(&m, "READY=1");
 }
-END_TEST
 
 static const struct {
 	const char *usec, *pid;
@@ -131,7 +127,7 @@ static void set_pid(const char *name, const char *pid)
 		setenv(name, strcmp(pid, "us") == 0 ? own : pid, 1);
 }
 
-START_TEST(a_watchdog_is_heeded_that_is_meant_for_us)
+TEST_LOOP(a_watchdog_is_heeded_that_is_meant_for_us, 0, FX_COUNT(watchdogs))
 {
 	listen_at_path();
 	setenv("WATCHDOG_USEC", watchdogs[_i].usec, 1);
@@ -139,9 +135,8 @@ START_TEST(a_watchdog_is_heeded_that_is_meant_for_us)
 	manager_open(&m);
 	ck_assert_uint_eq(m.watchdog_ns, watchdogs[_i].ns);
 }
-END_TEST
 
-START_TEST(names_that_cannot_be_are_nobody)
+TEST(names_that_cannot_be_are_nobody)
 {
 	static const char *const names[] = { "", "/", "@", "relative", "vsock:2:1234" };
 	char longest[256] = "/";
@@ -156,7 +151,6 @@ START_TEST(names_that_cannot_be_are_nobody)
 	manager_open(&m);
 	ck_assert_int_eq(m.fd, -1);
 }
-END_TEST
 
 /* ---- a socket that is handed over -------------------------------------------- */
 
@@ -196,7 +190,7 @@ static int stream_at(const char *where, bool listening)
 	return fd;
 }
 
-START_TEST(a_listening_socket_is_taken_and_made_fit)
+TEST(a_listening_socket_is_taken_and_made_fit)
 {
 	struct handed h = hand_over(stream_at(path, true), "1", "us");
 
@@ -205,7 +199,6 @@ START_TEST(a_listening_socket_is_taken_and_made_fit)
 	ck_assert(h.status & O_NONBLOCK);
 	ck_assert(h.flags & FD_CLOEXEC);
 }
-END_TEST
 
 static int listening(void) { return stream_at(path, true); }
 static int silent(void) { return stream_at(path, false); }
@@ -235,27 +228,15 @@ static const struct {
 	{ null, "1", "us", -EINVAL },
 };
 
-START_TEST(anything_else_is_not)
+TEST_LOOP(anything_else_is_not, 0, FX_COUNT(others))
 {
 	struct handed h = hand_over(others[_i].make(), others[_i].count, others[_i].pid);
 
 	ck_assert_int_eq(h.outcome, others[_i].outcome);
 	ck_assert_str_eq(h.where, "before");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nobody_is_told_where_nobody_asks),
-		FX_TEST(what_is_said_arrives_one_datagram_each),
-		FX_TEST(an_abstract_name_is_one_too),
-		FX_TEST(a_manager_that_does_not_listen_holds_nobody_up),
-		FX_LOOP(a_watchdog_is_heeded_that_is_meant_for_us, 0, FX_COUNT(watchdogs)),
-		FX_TEST(names_that_cannot_be_are_nobody),
-		FX_TEST(a_listening_socket_is_taken_and_made_fit),
-		FX_LOOP(anything_else_is_not, 0, FX_COUNT(others)),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

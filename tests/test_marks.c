@@ -90,7 +90,7 @@ static void restart(uint64_t after_ns)
 	ck_assert_int_eq(marks_new(&m, names, NULL, control, NOW + after_ns), 0);
 }
 
-START_TEST(a_mark_of_a_job_is_that_of_who_comes_later)
+TEST(a_mark_of_a_job_is_that_of_who_comes_later)
 {
 	ck_assert_str_eq(later(0), "-");
 	ck_assert_int_eq(put_job(ROOT, "7", "train"), 0);
@@ -104,9 +104,8 @@ START_TEST(a_mark_of_a_job_is_that_of_who_comes_later)
 	ck_assert_int_eq(put_job(ROOT, "7", NULL), 0);
 	ck_assert_str_eq(later(0), "-");
 }
-END_TEST
 
-START_TEST(a_user_marks_his_own_part_of_a_job)
+TEST(a_user_marks_his_own_part_of_a_job)
 {
 	ck_assert_int_eq(put_job(ROOT, "7", "train"), 0);
 	ck_assert_int_eq(put_job(ALICE, "7", "mine"), 0);
@@ -118,9 +117,8 @@ START_TEST(a_user_marks_his_own_part_of_a_job)
 	ck_assert_int_eq(put_job(ROOT, "7", "eval"), 0);
 	ck_assert_str_eq(later(0), "eval");
 }
-END_TEST
 
-START_TEST(a_word_about_the_node_ends_those_about_jobs)
+TEST(a_word_about_the_node_ends_those_about_jobs)
 {
 	ck_assert_int_eq(put_job(ROOT, "7", "train"), 0);
 	ck_assert_int_eq(put_job(ALICE, "8", "train"), 0);
@@ -128,9 +126,8 @@ START_TEST(a_word_about_the_node_ends_those_about_jobs)
 	ck_assert_str_eq(later(0), "-");
 	ck_assert_str_eq(later(2), "-");
 }
-END_TEST
 
-START_TEST(the_next_daemon_knows_all_of_it)
+TEST(the_next_daemon_knows_all_of_it)
 {
 	ck_assert_int_eq(put_job(ROOT, "7", "train"), 0);
 	process[0].phase = (struct phase){ "eval", "train", NOW + SECOND };
@@ -149,9 +146,8 @@ START_TEST(the_next_daemon_knows_all_of_it)
 	ck_assert_int_eq(put_job(ROOT, "7", "eval"), 0);
 	ck_assert_str_eq(later(2), "eval");	/* newer than what was restored */
 }
-END_TEST
 
-START_TEST(a_copied_instance_is_not_at_its_owner_s_phase)
+TEST(a_copied_instance_is_not_at_its_owner_s_phase)
 {
 	process[0].phase = (struct phase){ "eval", NULL, NOW };
 	marks_save(m, list, 4);
@@ -160,10 +156,9 @@ START_TEST(a_copied_instance_is_not_at_its_owner_s_phase)
 	ck_assert_str_eq(later(1), "-");
 	ck_assert_str_eq(later(0), "eval");
 }
-END_TEST
 
 /* The daemon may be started twice before a process is seen again. */
-START_TEST(what_was_said_last_holds)
+TEST(what_was_said_last_holds)
 {
 	process[0].phase = (struct phase){ "eval", NULL, NOW };
 	marks_save(m, list, 4);
@@ -172,9 +167,8 @@ START_TEST(what_was_said_last_holds)
 	ck_assert_str_eq(later(0), "train");
 	ck_assert_str_eq(process[0].phase.before, "eval");
 }
-END_TEST
 
-START_TEST(who_has_not_appeared_again_is_not_forgotten)
+TEST(who_has_not_appeared_again_is_not_forgotten)
 {
 	process[0].phase = (struct phase){ "eval", NULL, NOW };
 	marks_save(m, list, 4);
@@ -184,9 +178,8 @@ START_TEST(who_has_not_appeared_again_is_not_forgotten)
 	restart(2 * SECOND);
 	ck_assert_str_eq(later(0), "eval");
 }
-END_TEST
 
-START_TEST(what_is_not_there_any_more_is_forgotten)
+TEST(what_is_not_there_any_more_is_forgotten)
 {
 	ck_assert_int_eq(put_job(ROOT, "7", "train"), 0);
 	ck_assert_int_eq(put_job(ROOT, "8", "train"), 0);
@@ -204,9 +197,8 @@ START_TEST(what_is_not_there_any_more_is_forgotten)
 	restart(0);
 	ck_assert_str_eq(later(0), "-");
 }
-END_TEST
 
-START_TEST(there_is_a_bound_and_beyond_it_nothing_changes)
+TEST(there_is_a_bound_and_beyond_it_nothing_changes)
 {
 	char job[16];
 
@@ -226,9 +218,8 @@ START_TEST(there_is_a_bound_and_beyond_it_nothing_changes)
 	ck_assert_int_eq(put_job(ROOT, "7", "x"), 0);
 	ck_assert_str_eq(later(0), "x");
 }
-END_TEST
 
-START_TEST(many_users_leave_root_a_half_of_the_room)
+TEST(many_users_leave_root_a_half_of_the_room)
 {
 	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
 	char job[16];
@@ -249,7 +240,6 @@ START_TEST(many_users_leave_root_a_half_of_the_room)
 	}
 	accounts_free(accounts);
 }
-END_TEST
 
 static size_t read_file(char *bytes, size_t room)
 {
@@ -269,7 +259,7 @@ static void write_file(const char *bytes, size_t n)
 	close(fd);
 }
 
-START_TEST(a_file_that_makes_no_sense_is_forgotten)
+TEST(a_file_that_makes_no_sense_is_forgotten)
 {
 	static char bytes[8192];
 	size_t n;
@@ -292,9 +282,8 @@ START_TEST(a_file_that_makes_no_sense_is_forgotten)
 	restart(0);
 	ck_assert_str_eq(later(0), "train");
 }
-END_TEST
 
-START_TEST(nothing_is_written_where_nothing_was_said)
+TEST(nothing_is_written_where_nothing_was_said)
 {
 	marks_save(m, list, 4);
 	ck_assert_int_ne(access(path, F_OK), 0);
@@ -305,24 +294,8 @@ START_TEST(nothing_is_written_where_nothing_was_said)
 	marks_save(m, list, 4);		/* as it is already */
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_mark_of_a_job_is_that_of_who_comes_later),
-		FX_TEST(a_user_marks_his_own_part_of_a_job),
-		FX_TEST(a_word_about_the_node_ends_those_about_jobs),
-		FX_TEST(the_next_daemon_knows_all_of_it),
-		FX_TEST(a_copied_instance_is_not_at_its_owner_s_phase),
-		FX_TEST(what_was_said_last_holds),
-		FX_TEST(who_has_not_appeared_again_is_not_forgotten),
-		FX_TEST(what_is_not_there_any_more_is_forgotten),
-		FX_TEST(there_is_a_bound_and_beyond_it_nothing_changes),
-		FX_TEST(many_users_leave_root_a_half_of_the_room),
-		FX_TEST(a_file_that_makes_no_sense_is_forgotten),
-		FX_TEST(nothing_is_written_where_nothing_was_said),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

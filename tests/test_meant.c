@@ -3,7 +3,7 @@
 #include "tests/fixture.h"
 #include "util/meant.h"
 
-START_TEST(distance_is_the_number_of_letters_to_change)
+TEST(distance_is_the_number_of_letters_to_change)
 {
 	char longest[64] = { 0 };
 
@@ -19,7 +19,6 @@ START_TEST(distance_is_the_number_of_letters_to_change)
 	longest[32] = 'x';
 	ck_assert_uint_gt(meant_distance(longest, longest), 32);
 }
-END_TEST
 
 static const char *meant(const char *wanted)
 {
@@ -31,31 +30,23 @@ static const char *meant(const char *wanted)
 	return m.best;
 }
 
-START_TEST(the_nearest_word_is_meant)
+TEST(the_nearest_word_is_meant)
 {
 	ck_assert_str_eq(meant("inflght"), "inflight");
 	ck_assert_str_eq(meant("not-joined"), "NOT_JOINED");
 	ck_assert_str_eq(meant("oops"), "ops");
 	ck_assert_str_eq(meant("pear"), "peers");
 }
-END_TEST
 
-START_TEST(what_is_like_none_means_none)
+TEST(what_is_like_none_means_none)
 {
 	ck_assert_ptr_null(meant("nonsense"));
 	ck_assert_ptr_null(meant("xyz"));
 	ck_assert_ptr_null(meant("foo"));	/* half of ops' letters are not enough */
 	ck_assert_ptr_null(meant(""));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(distance_is_the_number_of_letters_to_change),
-		FX_TEST(the_nearest_word_is_meant),
-		FX_TEST(what_is_like_none_means_none),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

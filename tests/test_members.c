@@ -49,7 +49,7 @@ static bool wants(const char *text)
 	"{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 2, \"rank\": " #n "}"
 #define OF_JOB_8  "{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 4}"
 
-START_TEST(a_communicators_row_is_of_the_job_and_user_of_its_members)
+TEST(a_communicators_row_is_of_the_job_and_user_of_its_members)
 {
 	cli.job = "77";
 	ck_assert(wants(OF_JOB_77));
@@ -61,9 +61,8 @@ START_TEST(a_communicators_row_is_of_the_job_and_user_of_its_members)
 	ck_assert(!wants(OF_JOB_77));
 	ck_assert(wants(OF_JOB_8));
 }
-END_TEST
 
-START_TEST(a_processs_row_is_looked_at_by_its_pid)
+TEST(a_processs_row_is_looked_at_by_its_pid)
 {
 	cli.uid = 3;
 	ck_assert(wants("{\"pid\": 31}"));
@@ -74,9 +73,8 @@ START_TEST(a_processs_row_is_looked_at_by_its_pid)
 	ck_assert(wants("{\"pid\": 12, \"uid\": 1}"));
 	ck_assert(!wants("{\"pid\": 31}"));
 }
-END_TEST
 
-START_TEST(a_gpu_is_found_by_part_of_its_uuid_or_bus_id)
+TEST(a_gpu_is_found_by_part_of_its_uuid_or_bus_id)
 {
 	cli.gpu = "2C:00";
 	ck_assert(wants("{\"comm_id\": \"0xa\", \"nranks\": 2, \"rank\": 1}"));
@@ -86,32 +84,21 @@ START_TEST(a_gpu_is_found_by_part_of_its_uuid_or_bus_id)
 	ck_assert(wants("{\"pid\": 11}"));
 	ck_assert(!wants("{\"pid\": 12}"));
 }
-END_TEST
 
-START_TEST(a_row_that_says_nothing_of_anybody_is_nobodys)
+TEST(a_row_that_says_nothing_of_anybody_is_nobodys)
 {
 	cli.uid = 1;
 	ck_assert(!wants("{\"text\": \"all is well\"}"));
 }
-END_TEST
 
-START_TEST(a_pid_selects_its_rank_of_a_communicator)
+TEST(a_pid_selects_its_rank_of_a_communicator)
 {
 	cli.pid = 12;
 	ck_assert(wants(OF_RANK(1)));
 	ck_assert(!wants(OF_RANK(0)));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_communicators_row_is_of_the_job_and_user_of_its_members),
-		FX_TEST(a_processs_row_is_looked_at_by_its_pid),
-		FX_TEST(a_gpu_is_found_by_part_of_its_uuid_or_bus_id),
-		FX_TEST(a_row_that_says_nothing_of_anybody_is_nobodys),
-		FX_TEST(a_pid_selects_its_rank_of_a_communicator),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

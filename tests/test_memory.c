@@ -18,7 +18,7 @@ static void teardown(void)
 {
 }
 
-START_TEST(no_user_takes_more_than_three_quarters)
+TEST(no_user_takes_more_than_three_quarters)
 {
 	ck_assert(memory_take(&memory, 1, 48 * MIB));
 	ck_assert(!memory_has(&memory, 1, 1));
@@ -29,9 +29,8 @@ START_TEST(no_user_takes_more_than_three_quarters)
 	ck_assert_uint_eq(memory.taken, MOST);
 	ck_assert_uint_eq(memory.refused, 2);
 }
-END_TEST
 
-START_TEST(what_is_given_back_can_be_taken_again)
+TEST(what_is_given_back_can_be_taken_again)
 {
 	ck_assert(memory_take(&memory, 1, 48 * MIB));
 	memory_give(&memory, 1, 8 * MIB);
@@ -39,9 +38,8 @@ START_TEST(what_is_given_back_can_be_taken_again)
 	ck_assert(memory_take(&memory, 1, 8 * MIB));
 	ck_assert_uint_eq(memory.refused, 0);
 }
-END_TEST
 
-START_TEST(it_is_tight_for_a_user_before_it_is_full)
+TEST(it_is_tight_for_a_user_before_it_is_full)
 {
 	ck_assert(memory_take(&memory, 7, 42 * MIB));
 	ck_assert(!memory.tight);
@@ -49,33 +47,22 @@ START_TEST(it_is_tight_for_a_user_before_it_is_full)
 	ck_assert(memory.tight);
 	ck_assert_uint_eq(memory.tight_account, 7);
 }
-END_TEST
 
-START_TEST(a_size_that_wraps_is_refused)
+TEST(a_size_that_wraps_is_refused)
 {
 	ck_assert(memory_take(&memory, 1, MIB));
 	ck_assert(!memory_take(&memory, 1, UINT64_MAX));
 	ck_assert_uint_eq(memory.taken, MIB);
 }
-END_TEST
 
-START_TEST(nothing_is_refused_where_there_is_no_ceiling)
+TEST(nothing_is_refused_where_there_is_no_ceiling)
 {
 	ck_assert(memory_take(NULL, 1, UINT64_MAX));
 	ck_assert(memory_has(NULL, 1, UINT64_MAX));
 	memory_give(NULL, 1, UINT64_MAX);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(no_user_takes_more_than_three_quarters),
-		FX_TEST(what_is_given_back_can_be_taken_again),
-		FX_TEST(it_is_tight_for_a_user_before_it_is_full),
-		FX_TEST(a_size_that_wraps_is_refused),
-		FX_TEST(nothing_is_refused_where_there_is_no_ceiling),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

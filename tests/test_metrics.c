@@ -84,7 +84,7 @@ static double sum_of(const char *name, const char *label)
 	return sum;
 }
 
-START_TEST(operations_are_counted_with_their_labels)
+TEST(operations_are_counted_with_their_labels)
 {
 	struct process *p = add_process(0, 1);
 	struct op op = make_op(p, 0, 3 << 20);
@@ -111,7 +111,6 @@ START_TEST(operations_are_counted_with_their_labels)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_op_busbw_bytes_per_second", "naive"), -1);
 }
-END_TEST
 
 static const struct {
 	uint64_t bytes;
@@ -121,7 +120,7 @@ static const struct {
 	{ UINT64_C(16) << 30, "\"16GiB\"" }, { (UINT64_C(16) << 30) + 1, "\"inf\"" },
 };
 
-START_TEST(a_size_class_is_the_power_of_two_that_holds_it)
+TEST_LOOP(a_size_class_is_the_power_of_two_that_holds_it, 0, FX_COUNT(classes))
 {
 	struct op op = make_op(add_process(0, 1), 0, classes[_i].bytes);
 
@@ -129,9 +128,8 @@ START_TEST(a_size_class_is_the_power_of_two_that_holds_it)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", classes[_i].label), 1);
 }
-END_TEST
 
-START_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram)
+TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram)
 {
 	struct op op = make_op(add_process(0, 1), 0, 4096);
 
@@ -148,9 +146,8 @@ START_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram)
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), -1);
 	ck_assert_double_eq(sum_of("ncclinsp_records_dropped_total", "\"fused\""), 1);
 }
-END_TEST
 
-START_TEST(eight_ranks_of_ten_communicators_have_room)
+TEST(eight_ranks_of_ten_communicators_have_room)
 {
 	uint64_t series;
 
@@ -174,9 +171,8 @@ START_TEST(eight_ranks_of_ten_communicators_have_room)
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 160);
 	ck_assert_double_eq(sum_of("ncclinsp_op_inside_ops_total", ""), 160);
 }
-END_TEST
 
-START_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart)
+TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart)
 {
 	struct process *p = add_process(3, 2);
 	struct op op = make_op(p, 1, 4096);
@@ -203,9 +199,8 @@ START_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart)
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count",
 				   "algo=\"RING\",proto=\"SIMPLE\",source=\"kernel_gpu\""), 4);
 }
-END_TEST
 
-START_TEST(a_process_has_its_container_its_command_and_its_pid)
+TEST(a_process_has_its_container_its_command_and_its_pid)
 {
 	struct process *p = add_process(3, 1);
 
@@ -216,9 +211,8 @@ START_TEST(a_process_has_its_container_its_command_and_its_pid)
 	ck_assert_double_eq(sum_of("ncclinsp_process_info",
 				   ",container_id=\"c0ffee\",command=\"train\",pid=\"103\""), 1);
 }
-END_TEST
 
-START_TEST(more_than_there_is_room_for_is_counted_under_other)
+TEST(more_than_there_is_room_for_is_counted_under_other)
 {
 	static const char *const funcs[] = { "AllReduce", "AllGather", "ReduceScatter" };
 	double refused;
@@ -245,9 +239,8 @@ START_TEST(more_than_there_is_room_for_is_counted_under_other)
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 8 * 120);
 	ck_assert_double_le(sum_of("ncclinsp_series", ""), 2000);
 }
-END_TEST
 
-START_TEST(a_user_with_few_series_has_them_where_others_have_many)
+TEST(a_user_with_few_series_has_them_where_others_have_many)
 {
 	struct op op = make_op(add_process(9, 2), 0, 4096);
 
@@ -274,9 +267,8 @@ START_TEST(a_user_with_few_series_has_them_where_others_have_many)
 	ck_assert_double_gt(sum_of("ncclinsp_ops_total", "uid=\"0\""), 20);	/* detail goes */
 	ck_assert_double_le(sum_of("ncclinsp_series", ""), 2000);
 }
-END_TEST
 
-START_TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
+TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
 {
 	struct process *p = add_process(0, 1);
 
@@ -304,9 +296,8 @@ START_TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_records_total", ""), 257);
 }
-END_TEST
 
-START_TEST(what_is_in_flight_has_an_age_and_a_number)
+TEST(what_is_in_flight_has_an_age_and_a_number)
 {
 	struct process *p = add_process(3, 1);
 
@@ -335,9 +326,8 @@ START_TEST(what_is_in_flight_has_an_age_and_a_number)
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", ""), -1);
 	ck_assert_double_eq(sum_of("ncclinsp_comm_info", ""), -1);
 }
-END_TEST
 
-START_TEST(what_only_settles_is_not_in_flight)
+TEST(what_only_settles_is_not_in_flight)
 {
 	struct process *p = add_process(3, 1);
 
@@ -351,7 +341,6 @@ START_TEST(what_only_settles_is_not_in_flight)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"3\""), 1);
 }
-END_TEST
 
 static void hours_pass(int n)
 {
@@ -361,7 +350,7 @@ static void hours_pass(int n)
 	}
 }
 
-START_TEST(what_is_alive_stays_and_what_has_gone_is_let_go)
+TEST(what_is_alive_stays_and_what_has_gone_is_let_go)
 {
 	struct process *p = add_process(0, 1);
 	struct op op = make_op(p, 0, 4096);
@@ -382,7 +371,6 @@ START_TEST(what_is_alive_stays_and_what_has_gone_is_let_go)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 1);
 }
-END_TEST
 
 static void looks(int n)
 {
@@ -393,7 +381,7 @@ static void looks(int n)
 	collect(true, 0);
 }
 
-START_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room)
+TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room)
 {
 	add_process(0, 2);
 	hours_pass(1);
@@ -408,10 +396,9 @@ START_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_r
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"0\""), 0);
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"2\""), 0);
 }
-END_TEST
 
 /* Iterations of 100 ms, of which 20 are inside an operation, and 15 of these are waiting. */
-START_TEST(a_process_tells_its_iteration_and_what_is_in_it)
+TEST(a_process_tells_its_iteration_and_what_is_in_it)
 {
 	struct process *p = add_process(0, 1);
 
@@ -430,14 +417,13 @@ START_TEST(a_process_tells_its_iteration_and_what_is_in_it)
 	ck_assert_double_eq_tol(sum_of("ncclinsp_iteration_nccl_ratio", ""), 0.2, 1e-6);
 	ck_assert_double_eq_tol(sum_of("ncclinsp_iteration_exposed_ratio", ""), 0.15, 1e-6);
 }
-END_TEST
 
 static void process_put_job(struct process *p, const char *job)
 {
 	p->env_bytes = (uint32_t)sprintf(p->env, "SLURM_JOB_ID=%s", job) + 1;
 }
 
-START_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives)
+TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives)
 {
 	struct process *old = add_process(0, 3000), *young;	/* takes all the room there is */
 	struct op op;
@@ -463,9 +449,8 @@ START_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives)
 	ck_assert_double_eq(sum_of("ncclinsp_processes", "job_id=\"old\""), -1);
 	ck_assert_double_eq(sum_of("ncclinsp_records_total", "job_id=\"old\""), -1);
 }
-END_TEST
 
-START_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room)
+TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room)
 {
 	struct process *p = add_process(0, 2);
 	struct op op = make_op(p, 0, 4096);
@@ -480,9 +465,8 @@ START_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room)
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 1);
 	ck_assert_double_eq(sum_of("ncclinsp_process_exits_total", "\"unknown\""), 1);
 }
-END_TEST
 
-START_TEST(a_rank_that_is_learned_later_has_its_own_row)
+TEST(a_rank_that_is_learned_later_has_its_own_row)
 {
 	struct process *p = add_process(UNKNOWN_I32, 1);
 
@@ -493,9 +477,8 @@ START_TEST(a_rank_that_is_learned_later_has_its_own_row)
 	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"7\""), 0);
 	ck_assert_double_eq(sum_of("ncclinsp_comm_info", ""), 1);
 }
-END_TEST
 
-START_TEST(a_user_sees_what_is_his)
+TEST(a_user_sees_what_is_his)
 {
 	struct op op = make_op(add_process(0, 1), 0, 4096);
 
@@ -511,7 +494,6 @@ START_TEST(a_user_sees_what_is_his)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 2);
 }
-END_TEST
 
 /* ---- the fleet profile ------------------------------------------------------------ */
 
@@ -566,7 +548,7 @@ static int lines_of(const char *name)
 	return lines;
 }
 
-START_TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs)
+TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs)
 {
 	fleet_open();
 	add_node(8, 4);
@@ -586,9 +568,8 @@ START_TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs)
 	ck_assert(strstr(text, "\nncclinsp_last_sequence{node=\"node \\\"7\\\"\",comm=\"dp\","
 			       "comm_id=\"0xd00dfeedcafe0001\",rank=\"3\",op=\"AllReduce\"} 3\n"));
 }
-END_TEST
 
-START_TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted)
+TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted)
 {
 	double left_out;
 
@@ -606,9 +587,8 @@ START_TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted)
 			    lines_of("ncclinsp_last_sequence") -
 			    2 * lines_of("ncclinsp_op_inside_ops_total"));
 }
-END_TEST
 
-START_TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once)
+TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once)
 {
 	fleet_open();
 	add_node(7, 10);
@@ -630,9 +610,8 @@ START_TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once)
 	looks(60);
 	ck_assert_int_eq(lines_of("ncclinsp_comm_info"), 12);
 }
-END_TEST
 
-START_TEST(a_finding_has_room_where_all_is_taken)
+TEST(a_finding_has_room_where_all_is_taken)
 {
 	fleet_open();
 	add_node(8, 10);
@@ -646,7 +625,6 @@ START_TEST(a_finding_has_room_where_all_is_taken)
 	ck_assert_double_eq(sum_of("ncclinsp_finding_active", "kind=\"stall\",verdict="), 9);
 	ck_assert_double_eq(sum_of("ncclinsp_finding_active", "comm=\"c1\""), -1);
 }
-END_TEST
 
 /* ---- over the socket -------------------------------------------------------------- */
 
@@ -660,7 +638,7 @@ static char *ask(const char *accept)
 	return fx_finish(fd);
 }
 
-START_TEST(who_asks_for_openmetrics_gets_it)
+TEST(who_asks_for_openmetrics_gets_it)
 {
 	char *answer = ask("");
 
@@ -673,35 +651,8 @@ START_TEST(who_asks_for_openmetrics_gets_it)
 	ck_assert_str_eq(answer + strlen(answer) - 6, "# EOF\n");
 	free(answer);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(operations_are_counted_with_their_labels),
-		FX_LOOP(a_size_class_is_the_power_of_two_that_holds_it, 0, FX_COUNT(classes)),
-		FX_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram),
-		FX_TEST(eight_ranks_of_ten_communicators_have_room),
-		FX_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart),
-		FX_TEST(a_process_has_its_container_its_command_and_its_pid),
-		FX_TEST(more_than_there_is_room_for_is_counted_under_other),
-		FX_TEST(a_user_with_few_series_has_them_where_others_have_many),
-		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
-		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
-		FX_TEST(what_only_settles_is_not_in_flight),
-		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
-		FX_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room),
-		FX_TEST(a_process_tells_its_iteration_and_what_is_in_it),
-		FX_TEST(a_job_that_has_ended_makes_room_at_once_for_one_that_lives),
-		FX_TEST(a_job_that_has_ended_keeps_its_series_where_there_is_room),
-		FX_TEST(a_rank_that_is_learned_later_has_its_own_row),
-		FX_TEST(a_user_sees_what_is_his),
-		FX_TEST(a_node_of_a_fleet_has_150_series_with_all_that_a_judge_of_many_needs),
-		FX_TEST(ranks_at_work_are_told_whole_and_what_finds_no_room_is_counted),
-		FX_TEST(what_lives_takes_the_room_of_ranks_that_are_gone_at_once),
-		FX_TEST(a_finding_has_room_where_all_is_taken),
-		FX_TEST(who_asks_for_openmetrics_gets_it),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -18,7 +18,7 @@ static void teardown(void)
 	names_free(names);
 }
 
-START_TEST(equal_texts_are_one_pointer_that_never_moves)
+TEST(equal_texts_are_one_pointer_that_never_moves)
 {
 	name_t first = names_intern(names, 7, "AllReduce", 9);
 	name_t prefix = names_intern(names, 7, "AllReduce", 3);
@@ -33,18 +33,16 @@ START_TEST(equal_texts_are_one_pointer_that_never_moves)
 	ck_assert_str_eq(prefix, "All");
 	ck_assert_uint_eq(names_count(names), 47);
 }
-END_TEST
 
-START_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name)
+TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name)
 {
 	ck_assert_ptr_eq(names_intern(names, 7, "RING\0garbage", 12),
 			 names_intern(names, 7, "RING", 4));
 	ck_assert_ptr_null(names_intern(names, 7, "", 0));
 	ck_assert_ptr_null(names_intern(names, 7, "\0x", 2));
 }
-END_TEST
 
-START_TEST(user_who_invents_names_gets_other_and_is_counted)
+TEST(user_who_invents_names_gets_other_and_is_counted)
 {
 	char text[32];
 
@@ -59,7 +57,6 @@ START_TEST(user_who_invents_names_gets_other_and_is_counted)
 	ck_assert_uint_eq(names_refused(names), 100);
 	ck_assert_str_eq(names_intern(names, 7, "name 7", 6), "name 7");
 }
-END_TEST
 
 static void invent(uid_t uid, int n)
 {
@@ -71,7 +68,7 @@ static void invent(uid_t uid, int n)
 	}
 }
 
-START_TEST(others_are_left_half_of_the_room)
+TEST(others_are_left_half_of_the_room)
 {
 	invent(1000, 1000);
 	ck_assert_str_eq(names_intern(names, 1000, "ReduceScatter", 13), NAMES_OTHER);
@@ -80,9 +77,8 @@ START_TEST(others_are_left_half_of_the_room)
 	ck_assert_uint_eq(names_count(names), 100);
 	ck_assert_str_eq(names_intern(names, 1002, "Reduce", 6), NAMES_OTHER);
 }
-END_TEST
 
-START_TEST(what_is_there_already_costs_nobody_anything)
+TEST(what_is_there_already_costs_nobody_anything)
 {
 	invent(1000, 50);
 	for (int i = 0; i < 100; i++)
@@ -90,10 +86,9 @@ START_TEST(what_is_there_already_costs_nobody_anything)
 	invent(1001, 50);
 	ck_assert_uint_eq(names_count(names), 100);
 }
-END_TEST
 
 /* An eighth of the room is a user's, a quarter all users'. */
-START_TEST(names_of_tags_leave_room_to_all_others)
+TEST(names_of_tags_leave_room_to_all_others)
 {
 	uint32_t kept = 0;
 	char text[32];
@@ -108,28 +103,16 @@ START_TEST(names_of_tags_leave_room_to_all_others)
 	ck_assert_str_eq(names_intern(names, 1, "AllReduce", 9), "AllReduce");
 	ck_assert_str_eq(names_intern_tag(names, 2, "AllReduce", 9), "AllReduce");
 }
-END_TEST
 
-START_TEST(endless_text_is_cut)
+TEST(endless_text_is_cut)
 {
 	char text[1000];
 
 	memset(text, 'x', sizeof(text));
 	ck_assert_uint_eq(strlen(names_intern(names, 7, text, sizeof(text))), NAMES_MAX_BYTES);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(equal_texts_are_one_pointer_that_never_moves),
-		FX_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name),
-		FX_TEST(user_who_invents_names_gets_other_and_is_counted),
-		FX_TEST(others_are_left_half_of_the_room),
-		FX_TEST(what_is_there_already_costs_nobody_anything),
-		FX_TEST(names_of_tags_leave_room_to_all_others),
-		FX_TEST(endless_text_is_cut),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -88,7 +88,7 @@ static const char *said(void)
 	return text;
 }
 
-START_TEST(ports_and_devices_of_hardware_are_read)
+TEST(ports_and_devices_of_hardware_are_read)
 {
 	struct nic_health all[NICS_MOST], port, device;
 
@@ -103,9 +103,8 @@ START_TEST(ports_and_devices_of_hardware_are_read)
 	ck_assert_uint_eq(device.rate_mbps, 100000);
 	ck_assert_str_eq(said(), "");
 }
-END_TEST
 
-START_TEST(nothing_is_read_while_nobody_wants_it)
+TEST(nothing_is_read_while_nobody_wants_it)
 {
 	struct nic_health all[NICS_MOST];
 
@@ -114,9 +113,8 @@ START_TEST(nothing_is_read_while_nobody_wants_it)
 	read_all(all);
 	ck_assert_uint_eq(nics_all(nics, clock_ns(CLOCK_MONOTONIC) + NICS_STALE_NS, all), 0);
 }
-END_TEST
 
-START_TEST(errors_are_told_and_few_repetitions_are_not)
+TEST(errors_are_told_and_few_repetitions_are_not)
 {
 	said();
 	fx_put_file(PORT "hw_counters/out_of_sequence", "1099\n");
@@ -129,9 +127,8 @@ START_TEST(errors_are_told_and_few_repetitions_are_not)
 		said();
 	ck_assert_str_eq(said(), "");
 }
-END_TEST
 
-START_TEST(one_that_is_slower_than_it_was_is_worse)
+TEST(one_that_is_slower_than_it_was_is_worse)
 {
 	said();
 	fx_put_file(PORT "counters/symbol_error", "99\n");
@@ -140,9 +137,8 @@ START_TEST(one_that_is_slower_than_it_was_is_worse)
 	fx_put_file(NET "eth0/speed", "-1\n");		/* it does not tell */
 	ck_assert_str_eq(said(), "mlx5_0 port 1 counted 92 symbol_error in the last minute");
 }
-END_TEST
 
-START_TEST(one_that_went_down_is_worst_until_it_is_up)
+TEST(one_that_went_down_is_worst_until_it_is_up)
 {
 	fx_put_file(NET "eth1/device/vendor", "x\n");
 	fx_put_file(NET "eth1/carrier", "0\n");	/* never up: nobody uses it */
@@ -154,9 +150,8 @@ START_TEST(one_that_went_down_is_worst_until_it_is_up)
 	fx_put_file(PORT "state", "4: ACTIVE\n");
 	ck_assert_str_eq(said(), "");
 }
-END_TEST
 
-START_TEST(one_that_is_taken_out_is_forgotten)
+TEST(one_that_is_taken_out_is_forgotten)
 {
 	struct nic_health all[NICS_MOST];
 	char from[PATH_MAX], to[PATH_MAX];
@@ -167,18 +162,8 @@ START_TEST(one_that_is_taken_out_is_forgotten)
 	ck_assert_int_eq(rename(from, to), 0);
 	ck_assert_uint_eq(read_all(all), 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ports_and_devices_of_hardware_are_read),
-		FX_TEST(nothing_is_read_while_nobody_wants_it),
-		FX_TEST(errors_are_told_and_few_repetitions_are_not),
-		FX_TEST(one_that_is_slower_than_it_was_is_worse),
-		FX_TEST(one_that_went_down_is_worst_until_it_is_up),
-		FX_TEST(one_that_is_taken_out_is_forgotten),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

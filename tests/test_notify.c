@@ -71,7 +71,7 @@ static struct notify_stats stats(void)
 	return s;
 }
 
-START_TEST(ten_are_told_at_once_and_then_one_a_second)
+TEST(ten_are_told_at_once_and_then_one_a_second)
 {
 	uint64_t next;
 
@@ -93,9 +93,8 @@ START_TEST(ten_are_told_at_once_and_then_one_a_second)
 		ck_assert_int_eq(told(), i);
 	ck_assert_int_eq(told(), -1);
 }
-END_TEST
 
-START_TEST(listener_that_takes_none_is_not_waited_for_and_gets_all_in_order)
+TEST(listener_that_takes_none_is_not_waited_for_and_gets_all_in_order)
 {
 	listen_for(0);		/* one connection waits there */
 	for (int i = 0; i < 4; i++)
@@ -110,9 +109,8 @@ START_TEST(listener_that_takes_none_is_not_waited_for_and_gets_all_in_order)
 	}
 	ck_assert_uint_eq(stats().told, 4);
 }
-END_TEST
 
-START_TEST(what_nobody_takes_is_dropped_and_counted)
+TEST(what_nobody_takes_is_dropped_and_counted)
 {
 	put(1);
 	ck_assert_uint_eq(notify_run(n, now_ns), 0);
@@ -124,9 +122,8 @@ START_TEST(what_nobody_takes_is_dropped_and_counted)
 	ck_assert_int_eq(told(), 2);
 	ck_assert_int_eq(stats().error, 0);
 }
-END_TEST
 
-START_TEST(oldest_makes_room)
+TEST(oldest_makes_room)
 {
 	listen_for(0);
 	put(0);
@@ -141,9 +138,8 @@ START_TEST(oldest_makes_room)
 		ck_assert_int_eq(told(), i);
 	}
 }
-END_TEST
 
-START_TEST(begin_rise_and_end_of_what_is_found_are_told)
+TEST(begin_rise_and_end_of_what_is_found_are_told)
 {
 	struct finding f = { .grade = FINDING_SUSPECTED, .severity = FINDING_WARNING };
 
@@ -159,17 +155,8 @@ START_TEST(begin_rise_and_end_of_what_is_found_are_told)
 	f.life.until_ns = 1;
 	ck_assert(notify_wants(&f));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ten_are_told_at_once_and_then_one_a_second),
-		FX_TEST(listener_that_takes_none_is_not_waited_for_and_gets_all_in_order),
-		FX_TEST(what_nobody_takes_is_dropped_and_counted),
-		FX_TEST(oldest_makes_room),
-		FX_TEST(begin_rise_and_end_of_what_is_found_are_told),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

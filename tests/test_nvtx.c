@@ -157,7 +157,7 @@ static const char *name_of(uint64_t tag)
 #define posts_as(name)		ck_assert_pstr_eq(name_of(posted()->tag), (name))
 #define posts_without_tag()	ck_assert_uint_eq(posted()->tag, 0)
 
-START_TEST(the_innermost_range_of_the_thread_is_the_tag)
+TEST(the_innermost_range_of_the_thread_is_the_tag)
 {
 	char temporary[16] = "layer 3";
 
@@ -186,9 +186,8 @@ START_TEST(the_innermost_range_of_the_thread_is_the_tag)
 	nvtxRangePop();			/* of nothing */
 	posts_without_tag();
 }
-END_TEST
 
-START_TEST(ranges_that_began_before_the_plugin_count)
+TEST(ranges_that_began_before_the_plugin_count)
 {
 	nvtxRangePushA("setup");
 	nvtxRangePop();
@@ -202,9 +201,8 @@ START_TEST(ranges_that_began_before_the_plugin_count)
 	nvtxRangePop();
 	posts_without_tag();
 }
-END_TEST
 
-START_TEST(a_plugin_that_was_there_first_is_found)
+TEST(a_plugin_that_was_there_first_is_found)
 {
 	if (!begin())
 		return;
@@ -217,9 +215,8 @@ START_TEST(a_plugin_that_was_there_first_is_found)
 	ncclinsp_tag_pop();
 	posts_without_tag();
 }
-END_TEST
 
-START_TEST(without_the_plugin_nothing_happens)
+TEST(without_the_plugin_nothing_happens)
 {
 	for (int i = 0; i < 100; i++)
 		nvtxRangePushA("forward");
@@ -228,9 +225,8 @@ START_TEST(without_the_plugin_nothing_happens)
 	ncclinsp_tag_push_name("by hand");
 	ck_assert_ptr_null(dlopen("libnccl-profiler-insp.so", RTLD_LAZY | RTLD_NOLOAD));
 }
-END_TEST
 
-START_TEST(each_domain_has_its_own_nesting)
+TEST(each_domain_has_its_own_nesting)
 {
 	nvtxDomainHandle_t one = nvtxDomainCreateA("one"), nccl = nvtxDomainCreateA("NCCL");
 	nvtxStringHandle_t text = nvtxDomainRegisterStringA(one, "registered");
@@ -257,9 +253,8 @@ START_TEST(each_domain_has_its_own_nesting)
 	nvtxRangePop();
 	posts_without_tag();
 }
-END_TEST
 
-START_TEST(only_the_domains_that_are_listed_count)
+TEST_LOOP(only_the_domains_that_are_listed_count, 0, 2)
 {
 	nvtxDomainHandle_t one, two;
 
@@ -280,9 +275,8 @@ START_TEST(only_the_domains_that_are_listed_count)
 	nvtxDomainRangePop(two);
 	posts_without_tag();
 }
-END_TEST
 
-START_TEST(ranges_that_are_too_deep_end_in_their_order)
+TEST(ranges_that_are_too_deep_end_in_their_order)
 {
 	char name[16];
 
@@ -304,7 +298,6 @@ START_TEST(ranges_that_are_too_deep_end_in_their_order)
 		nvtxRangePop();
 	posts_without_tag();
 }
-END_TEST
 
 /* ---- threads --------------------------------------------------------------------- */
 
@@ -330,7 +323,7 @@ static void *post_in_ranges(void *arg)
 	return NULL;
 }
 
-START_TEST(operations_have_the_names_of_their_own_thread_in_the_order_of_its_calls)
+TEST(operations_have_the_names_of_their_own_thread_in_the_order_of_its_calls)
 {
 	static const char *const names[THREADS] = {
 		"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"
@@ -358,11 +351,10 @@ START_TEST(operations_have_the_names_of_their_own_thread_in_the_order_of_its_cal
 		ck_assert_pstr_eq(name_of(ev->tag), name);
 	}
 }
-END_TEST
 
 /* ---- bounds ---------------------------------------------------------------------- */
 
-START_TEST(names_without_room_leave_the_tag_around_them_which_is_told)
+TEST(names_without_room_leave_the_tag_around_them_which_is_told)
 {
 	uint32_t known, room;
 	char name[16];
@@ -388,9 +380,8 @@ START_TEST(names_without_room_leave_the_tag_around_them_which_is_told)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.strings, SHMRING_STRINGS - INTERN_KEPT + 1);
 }
-END_TEST
 
-START_TEST(long_names_are_cut)
+TEST(long_names_are_cut)
 {
 	char name[128] = "";
 
@@ -401,7 +392,6 @@ START_TEST(long_names_are_cut)
 	name[60] = '\0';
 	posts_as(name);
 }
-END_TEST
 
 static void post_in_a_child(void)
 {
@@ -428,7 +418,7 @@ static void in_child(void (*what)(void))
 	ck_assert_int_eq(status, 0);
 }
 
-START_TEST(a_forked_child_s_own_segment_has_the_names_of_its_ranges)
+TEST(a_forked_child_s_own_segment_has_the_names_of_its_ranges)
 {
 	if (!begin())
 		return;
@@ -438,7 +428,6 @@ START_TEST(a_forked_child_s_own_segment_has_the_names_of_its_ranges)
 	in_child(post_in_a_child);
 	posts_as("inner");
 }
-END_TEST
 
 /* ---- readers --------------------------------------------------------------------- */
 
@@ -470,7 +459,7 @@ static void read_in_a_child(void)
 	ncclinsp_close(reader);
 }
 
-START_TEST(readers_are_told_the_name)
+TEST(readers_are_told_the_name)
 {
 	if (!begin())
 		return;
@@ -480,28 +469,12 @@ START_TEST(readers_are_told_the_name)
 		posted();
 	in_child(read_in_a_child);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_innermost_range_of_the_thread_is_the_tag),
-		FX_TEST(ranges_that_began_before_the_plugin_count),
-		FX_TEST(a_plugin_that_was_there_first_is_found),
-		FX_TEST(without_the_plugin_nothing_happens),
-		FX_TEST(each_domain_has_its_own_nesting),
-		FX_LOOP(only_the_domains_that_are_listed_count, 0, 2),
-		FX_TEST(ranges_that_are_too_deep_end_in_their_order),
-		FX_TEST(operations_have_the_names_of_their_own_thread_in_the_order_of_its_calls),
-		FX_TEST(names_without_room_leave_the_tag_around_them_which_is_told),
-		FX_TEST(long_names_are_cut),
-		FX_TEST(a_forked_child_s_own_segment_has_the_names_of_its_ranges),
-		FX_TEST(readers_are_told_the_name),
-	};
-
 	if (access(fx_build_path("libncclinsp-nvtx.so"), R_OK) < 0) {
 		puts("1..0 # SKIP a sanitizer's build has no libraries");
 		return 0;
 	}
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -46,7 +46,7 @@ static void look(const struct oplog *log, const struct oplog_filter *filter, uin
 
 #define ANY .all_users = true, .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32
 
-START_TEST(newest_come_first_and_the_oldest_are_gone)
+TEST(newest_come_first_and_the_oldest_are_gone)
 {
 	struct oplog_filter any = { ANY };
 
@@ -58,7 +58,6 @@ START_TEST(newest_come_first_and_the_oldest_are_gone)
 	ck_assert_ptr_null(oplog_at(oplog, 13));
 	ck_assert_ptr_null(oplog_at(oplog, 0));
 }
-END_TEST
 
 static const struct {
 	struct oplog_filter filter;
@@ -77,15 +76,14 @@ static const struct {
 	{ { ANY, .since_mono_ns = 1050 }, 3, 12 },
 };
 
-START_TEST(each_filter_finds_its_own)
+TEST_LOOP(each_filter_finds_its_own, 0, FX_COUNT(filters))
 {
 	look(oplog, &filters[_i].filter, 1 + (uint32_t)_i);
 	ck_assert_uint_eq(nserials, filters[_i].found);
 	ck_assert_uint_eq(serials[0], filters[_i].first);
 }
-END_TEST
 
-START_TEST(what_is_rare_outlives_what_is_frequent)
+TEST(what_is_rare_outlives_what_is_frequent)
 {
 	struct oplog_filter rare = { ANY, .func = "ReduceScatter" }, any = { ANY };
 	struct op op = { .process_id = 1, .comm_index = 3 };
@@ -115,10 +113,9 @@ START_TEST(what_is_rare_outlives_what_is_frequent)
 	ck_assert_int_eq(n, OPLOG_DEFAULT + 39);
 	oplog_free(big);
 }
-END_TEST
 
 /* Random logs and rates: in pieces, with additions between, it is as in one go. */
-START_TEST(a_visit_in_pieces_sees_the_log_as_it_was)
+TEST_LOOP(a_visit_in_pieces_sees_the_log_as_it_was, 0, 20)
 {
 	struct oplog_filter any = { ANY };
 	static const char *const funcs[] = { "AllReduce", "AllGather", "Broadcast" };
@@ -155,9 +152,8 @@ START_TEST(a_visit_in_pieces_sees_the_log_as_it_was)
 	ck_assert_ptr_null(oplog_next(&visit, log, &budget));
 	oplog_free(log);
 }
-END_TEST
 
-START_TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else)
+TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else)
 {
 	struct oplog_filter any = { ANY };
 	struct oplog_visit visit;
@@ -177,17 +173,8 @@ START_TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else)
 	}
 	ck_assert_ptr_null(oplog_next(&visit, oplog, &budget));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(newest_come_first_and_the_oldest_are_gone),
-		FX_TEST(what_is_rare_outlives_what_is_frequent),
-		FX_LOOP(each_filter_finds_its_own, 0, FX_COUNT(filters)),
-		FX_LOOP(a_visit_in_pieces_sees_the_log_as_it_was, 0, 20),
-		FX_TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -21,7 +21,7 @@ static const struct {
 	{ "Recv",           4096, 1 },
 };
 
-START_TEST(sizes_and_factors_are_those_of_nccl_tests)
+TEST_LOOP(sizes_and_factors_are_those_of_nccl_tests, 0, FX_COUNT(known))
 {
 	struct op op = { .func = known[_i].func, .nranks = 8, .exec_ns = 1000 };
 
@@ -31,9 +31,8 @@ START_TEST(sizes_and_factors_are_those_of_nccl_tests)
 	ck_assert_double_eq_tol(op.algbw_gbs, (double)known[_i].bytes / 1000, 1e-9);
 	ck_assert_double_eq_tol(op.busbw_gbs, op.algbw_gbs * known[_i].factor, 1e-9);
 }
-END_TEST
 
-START_TEST(what_is_not_known_stays_unknown)
+TEST(what_is_not_known_stays_unknown)
 {
 	struct op op = { .func = "AllGatherV", .nranks = 8, .bytes = 4096, .exec_ns = 1000 };
 
@@ -51,24 +50,16 @@ START_TEST(what_is_not_known_stays_unknown)
 	ops_bandwidth(&op);
 	ck_assert_double_lt(op.algbw_gbs, 0);
 }
-END_TEST
 
-START_TEST(largest_communicator_there_can_be_has_a_bandwidth)
+TEST(largest_communicator_there_can_be_has_a_bandwidth)
 {
 	struct op op = { .func = "AllReduce", .nranks = INT32_MAX, .bytes = 4096, .exec_ns = 1000 };
 
 	ops_bandwidth(&op);
 	ck_assert_double_eq_tol(op.busbw_gbs, 2 * op.algbw_gbs, 1e-6);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(sizes_and_factors_are_those_of_nccl_tests, 0, FX_COUNT(known)),
-		FX_TEST(what_is_not_known_stays_unknown),
-		FX_TEST(largest_communicator_there_can_be_has_a_bandwidth),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -71,7 +71,7 @@ static void put_and_open(void)
 
 /* ---- which bytes ------------------------------------------------------------------- */
 
-START_TEST(whole_file_is_read_once)
+TEST(whole_file_is_read_once)
 {
 	put_and_open();
 	ck_assert_int_eq(look(), ORDERS_NEW);
@@ -83,7 +83,6 @@ START_TEST(whole_file_is_read_once)
 	ck_assert_int_eq(look(), ORDERS_NEW);
 	ck_assert_uint_eq(c.file.entry[0].level, NCI_LEVEL_TRACE);
 }
-END_TEST
 
 static void is_refused_and_changes_nothing(const void *bytes, size_t n)
 {
@@ -95,7 +94,7 @@ static void is_refused_and_changes_nothing(const void *bytes, size_t n)
 }
 
 /* Halves of two writes: what a reader gets that comes in the middle. */
-START_TEST(torn_file_changes_nothing)
+TEST(torn_file_changes_nothing)
 {
 	struct nci_control torn = file, next;
 
@@ -113,9 +112,8 @@ START_TEST(torn_file_changes_nothing)
 		is_refused_and_changes_nothing(&torn, sizeof(torn));
 	}
 }
-END_TEST
 
-START_TEST(file_that_is_short_empty_zero_or_random_changes_nothing)
+TEST(file_that_is_short_empty_zero_or_random_changes_nothing)
 {
 	static uint8_t bytes[sizeof(file)];
 
@@ -133,9 +131,8 @@ START_TEST(file_that_is_short_empty_zero_or_random_changes_nothing)
 		is_refused_and_changes_nothing(bytes, sizeof(bytes));
 	}
 }
-END_TEST
 
-START_TEST(other_version_and_other_boot_change_nothing)
+TEST(other_version_and_other_boot_change_nothing)
 {
 	struct nci_control other;
 
@@ -152,9 +149,8 @@ START_TEST(other_version_and_other_boot_change_nothing)
 	other.checksum = nci_control_checksum(&other);
 	is_refused_and_changes_nothing(&other, sizeof(other));
 }
-END_TEST
 
-START_TEST(boot_that_is_not_known_or_a_containers_own_is_believed)
+TEST_LOOP(boot_that_is_not_known_or_a_containers_own_is_believed, 0, 2)
 {
 	if (_i)
 		file.boot_id[0]++;
@@ -165,11 +161,10 @@ START_TEST(boot_that_is_not_known_or_a_containers_own_is_believed)
 	put_and_open();
 	ck_assert_int_eq(look(), ORDERS_NEW);
 }
-END_TEST
 
 /* ---- which file --------------------------------------------------------------------- */
 
-START_TEST(file_that_comes_later_is_found_within_ten_seconds)
+TEST(file_that_comes_later_is_found_within_ten_seconds)
 {
 	open_it();
 	ck_assert_int_eq(look(), ORDERS_NONE);
@@ -178,9 +173,8 @@ START_TEST(file_that_comes_later_is_found_within_ten_seconds)
 	now += ORDERS_OPEN_NS;
 	ck_assert_int_eq(look(), ORDERS_NEW);
 }
-END_TEST
 
-START_TEST(file_that_is_removed_keeps_what_it_said_and_its_successor_is_found)
+TEST(file_that_is_removed_keeps_what_it_said_and_its_successor_is_found)
 {
 	put_and_open();
 	look();
@@ -196,9 +190,8 @@ START_TEST(file_that_is_removed_keeps_what_it_said_and_its_successor_is_found)
 	ck_assert_int_eq(look(), ORDERS_NEW);
 	ck_assert_uint_eq(c.file.entry[0].level, NCI_LEVEL_OFF);
 }
-END_TEST
 
-START_TEST(file_that_others_may_write_is_none)
+TEST(file_that_others_may_write_is_none)
 {
 	static const mode_t bad[] = { 0666, 0646, 0664 };
 
@@ -212,9 +205,8 @@ START_TEST(file_that_others_may_write_is_none)
 	now += ORDERS_OPEN_NS;
 	ck_assert_int_eq(look(), ORDERS_NEW);
 }
-END_TEST
 
-START_TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs)
+TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs)
 {
 	char dir[256];
 
@@ -232,9 +224,8 @@ START_TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs)
 	orders_close(&c);
 	ck_assert_int_eq(chown(dir, 0, 0), 0);
 }
-END_TEST
 
-START_TEST(link_fifo_and_directory_are_none)
+TEST(link_fifo_and_directory_are_none)
 {
 	char target[300];
 
@@ -253,10 +244,9 @@ START_TEST(link_fifo_and_directory_are_none)
 	open_it();
 	ck_assert_int_eq(look(), ORDERS_NONE);
 }
-END_TEST
 
 /* One that somebody has to answer for; the file itself could be read well. */
-START_TEST(file_system_that_could_keep_us_waiting_is_left_alone)
+TEST(file_system_that_could_keep_us_waiting_is_left_alone)
 {
 	orders_init(&c, "/proc/version", boot_id, now);
 	ck_assert_int_eq(look(), ORDERS_NONE);
@@ -264,10 +254,9 @@ START_TEST(file_system_that_could_keep_us_waiting_is_left_alone)
 	now += ORDERS_OPEN_NS;
 	ck_assert_int_eq(look(), ORDERS_NONE);
 }
-END_TEST
 
 /* A file alone may be mounted where all else is local. */
-START_TEST(file_of_such_a_file_system_is_left_alone)
+TEST(file_of_such_a_file_system_is_left_alone)
 {
 	put(&file, sizeof(file));
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -279,9 +268,8 @@ START_TEST(file_of_such_a_file_system_is_left_alone)
 	now += ORDERS_OPEN_NS;
 	ck_assert_int_eq(look(), ORDERS_NEW);
 }
-END_TEST
 
-START_TEST(path_that_is_none_is_no_file)
+TEST(path_that_is_none_is_no_file)
 {
 	static char long_path[400];
 
@@ -296,7 +284,6 @@ START_TEST(path_that_is_none_is_no_file)
 	ck_assert_str_eq(c.path, NCI_CONTROL_PATH);
 	orders_close(&c);
 }
-END_TEST
 
 /* ---- the descriptor -------------------------------------------------------------------- */
 
@@ -311,7 +298,7 @@ static int reuse(int fd, const void *bytes, size_t n)
 	return fd;
 }
 
-START_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed)
+TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed)
 {
 	int fd;
 
@@ -331,9 +318,8 @@ START_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed)
 	ck_assert_int_eq(look(), ORDERS_SAME);	/* it was time to look for it at once */
 	ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
 }
-END_TEST
 
-START_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end)
+TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end)
 {
 	int fd;
 
@@ -346,9 +332,8 @@ START_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end)
 	orders_close(&c);
 	ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
 }
-END_TEST
 
-START_TEST(descriptor_is_none_of_the_standard_ones)
+TEST(descriptor_is_none_of_the_standard_ones)
 {
 	put(&file, sizeof(file));
 	close(STDIN_FILENO);		/* the directory's, for a moment */
@@ -359,7 +344,6 @@ START_TEST(descriptor_is_none_of_the_standard_ones)
 	ck_assert_int_ne(fcntl(c.fd, F_GETFD) & FD_CLOEXEC, 0);
 	ck_assert_int_eq(look(), ORDERS_NEW);
 }
-END_TEST
 
 /* ---- what entries come to ------------------------------------------------------------- */
 
@@ -378,7 +362,7 @@ static void entries(const struct nci_control_entry *e, uint32_t n)
 	file.entries = n;
 }
 
-START_TEST(later_entries_win_field_by_field)
+TEST(later_entries_win_field_by_field)
 {
 	const struct nci_control_entry e[] = {
 		{ .level = NCI_LEVEL_OPS, .sample = NCI_SAMPLE_ALL },
@@ -393,9 +377,8 @@ START_TEST(later_entries_win_field_by_field)
 	ck_assert_uint_eq(result().cause, NCI_CAUSE_PERSON);
 	ck_assert(result().asked);
 }
-END_TEST
 
-START_TEST(entry_ends_by_itself_and_what_was_before_holds_again)
+TEST(entry_ends_by_itself_and_what_was_before_holds_again)
 {
 	const struct nci_control_entry e[] = {
 		{ .level = NCI_LEVEL_OPS, .sample = NCI_CONTROL_KEEP },
@@ -417,9 +400,8 @@ START_TEST(entry_ends_by_itself_and_what_was_before_holds_again)
 	ck_assert_uint_eq(result().sample, NCI_SAMPLE_BUDGET);
 	ck_assert_uint_eq(result().until_mono_ns, 0);
 }
-END_TEST
 
-START_TEST(values_that_are_none_change_nothing)
+TEST(values_that_are_none_change_nothing)
 {
 	const struct nci_control_entry e[] = {
 		{ .level = NCI_LEVEL_MASK, .sample = 0 },
@@ -433,31 +415,8 @@ START_TEST(values_that_are_none_change_nothing)
 	file.entries = UINT32_MAX;	/* never believed, and survived */
 	result();
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(whole_file_is_read_once),
-		FX_TEST(torn_file_changes_nothing),
-		FX_TEST(file_that_is_short_empty_zero_or_random_changes_nothing),
-		FX_TEST(other_version_and_other_boot_change_nothing),
-		FX_LOOP(boot_that_is_not_known_or_a_containers_own_is_believed, 0, 2),
-		FX_TEST(file_that_comes_later_is_found_within_ten_seconds),
-		FX_TEST(file_that_is_removed_keeps_what_it_said_and_its_successor_is_found),
-		FX_TEST(file_that_others_may_write_is_none),
-		FX_TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs),
-		FX_TEST(link_fifo_and_directory_are_none),
-		FX_TEST(file_system_that_could_keep_us_waiting_is_left_alone),
-		FX_TEST(file_of_such_a_file_system_is_left_alone),
-		FX_TEST(path_that_is_none_is_no_file),
-		FX_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed),
-		FX_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end),
-		FX_TEST(descriptor_is_none_of_the_standard_ones),
-		FX_TEST(later_entries_win_field_by_field),
-		FX_TEST(entry_ends_by_itself_and_what_was_before_holds_again),
-		FX_TEST(values_that_are_none_change_nothing),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -72,7 +72,7 @@ static json_t *attribute(const json_t *item, const char *key, const char *type)
 	return NULL;
 }
 
-START_TEST(labels_lose_the_escapes_of_the_text)
+TEST(labels_lose_the_escapes_of_the_text)
 {
 	struct otlp_text t = { .real_ns = 7 };
 	json_t *body, *point;
@@ -95,9 +95,8 @@ START_TEST(labels_lose_the_escapes_of_the_text)
 	ck_assert_str_eq(json_string_value(json_object_get(point, "startTimeUnixNano")), "5");
 	json_decref(body);
 }
-END_TEST
 
-START_TEST(a_long_text_goes_on_in_the_next_body_with_the_same_family)
+TEST(a_long_text_goes_on_in_the_next_body_with_the_same_family)
 {
 	struct otlp_text t = { .real_ns = 7 };
 	uint32_t bodies = 0, points = 0, n;
@@ -126,9 +125,8 @@ START_TEST(a_long_text_goes_on_in_the_next_body_with_the_same_family)
 	ck_assert_uint_eq(points, 20001);
 	ck_assert_uint_gt(bodies, 1);
 }
-END_TEST
 
-START_TEST(a_histogram_has_the_counts_between_its_bounds)
+TEST(a_histogram_has_the_counts_between_its_bounds)
 {
 	static const char text[] =
 		"# HELP h_seconds H.\n# TYPE h_seconds histogram\n"
@@ -153,10 +151,9 @@ START_TEST(a_histogram_has_the_counts_between_its_bounds)
 	ck_assert_str_eq(json_string_value(json_object_get(point, "count")), "6");
 	json_decref(body);
 }
-END_TEST
 
 /* FNV-1a of "0xf9bfbb9906e2743a/AllReduce/300" and of that and "/3", from another program. */
-START_TEST(an_operation_has_the_same_ids_wherever_it_is_told_of)
+TEST(an_operation_has_the_same_ids_wherever_it_is_told_of)
 {
 	static const char ops[] =
 		"[{\"started_at\":\"2026-11-23T13:12:01.764858280Z\","
@@ -188,7 +185,6 @@ START_TEST(an_operation_has_the_same_ids_wherever_it_is_told_of)
 	json_decref(spans);
 	json_decref(logs);
 }
-END_TEST
 
 static const struct {
 	long status;
@@ -218,7 +214,7 @@ static const struct {
 	{ 0, "", OTLP_REFUSED, 0, -EPROTO },
 };
 
-START_TEST(only_what_the_protocol_calls_retryable_is_tried_again)
+TEST_LOOP(only_what_the_protocol_calls_retryable_is_tried_again, 0, FX_COUNT(answers))
 {
 	struct otlp_answer a;
 
@@ -228,9 +224,8 @@ START_TEST(only_what_the_protocol_calls_retryable_is_tried_again)
 	ck_assert_uint_eq(a.rejected, answers[_i].rejected);
 	ck_assert_int_eq(a.error, answers[_i].error);
 }
-END_TEST
 
-START_TEST(waits_grow_and_end_at_little_more_than_a_minute)
+TEST(waits_grow_and_end_at_little_more_than_a_minute)
 {
 	unsigned seed = 1;
 
@@ -242,7 +237,6 @@ START_TEST(waits_grow_and_end_at_little_more_than_a_minute)
 		ck_assert_uint_le(wait_ns, mean_ns * 5 / 4);
 	}
 }
-END_TEST
 
 /* ---- queue and thread ---------------------------------------------------------------- */
 
@@ -348,7 +342,7 @@ static bool sent_all(void *arg)
 	return stats.sent == 300;
 }
 
-START_TEST(all_that_is_put_is_sent)
+TEST(all_that_is_put_is_sent)
 {
 	struct fx_collector c = { .answers = true };
 	struct otlp_config config;
@@ -367,9 +361,8 @@ START_TEST(all_that_is_put_is_sent)
 	otlp_free(o);
 	fx_collector_close(&c);
 }
-END_TEST
 
-START_TEST(where_nobody_answers_the_oldest_is_dropped_and_counted)
+TEST(where_nobody_answers_the_oldest_is_dropped_and_counted)
 {
 	struct fx_collector c = { .answers = false };
 	struct otlp_config config;
@@ -391,21 +384,8 @@ START_TEST(where_nobody_answers_the_oldest_is_dropped_and_counted)
 	otlp_free(o);			/* nor does this wait for an answer for long */
 	fx_collector_close(&c);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(labels_lose_the_escapes_of_the_text),
-		FX_TEST(a_long_text_goes_on_in_the_next_body_with_the_same_family),
-		FX_TEST(a_histogram_has_the_counts_between_its_bounds),
-		FX_TEST(an_operation_has_the_same_ids_wherever_it_is_told_of),
-		FX_LOOP(only_what_the_protocol_calls_retryable_is_tried_again, 0,
-			FX_COUNT(answers)),
-		FX_TEST(waits_grow_and_end_at_little_more_than_a_minute),
-		FX_TEST(all_that_is_put_is_sent),
-		FX_TEST(where_nobody_answers_the_oldest_is_dropped_and_counted),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -37,7 +37,7 @@ static void pass(uint64_t callbacks, uint64_t inside, uint64_t outside)
 	overhead_see(&o, &p, CLOCK, now_ns);
 }
 
-START_TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin)
+TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin)
 {
 	overhead_figures(&o, 10, &f);
 	ck_assert(overhead_share(&f) < 0 && f.duty < 0 && !f.window_ns);
@@ -49,9 +49,8 @@ START_TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin)
 	overhead_figures(&o, 10, &f);
 	ck_assert(overhead_share(&f) < 0);
 }
-END_TEST
 
-START_TEST(callbacks_are_what_was_measured_less_the_clock_times_256)
+TEST(callbacks_are_what_was_measured_less_the_clock_times_256)
 {
 	for (int i = 0; i < 30; i++)
 		pass(256000, 0, 0);
@@ -63,9 +62,8 @@ START_TEST(callbacks_are_what_was_measured_less_the_clock_times_256)
 	ck_assert(f.of[NCI_THREADS_PROXY].share >= 0);
 	ck_assert(f.of[NCI_THREADS_PROXY].mean_ns < 0);		/* none was measured */
 }
-END_TEST
 
-START_TEST(a_window_is_as_long_as_it_was_asked_for)
+TEST(a_window_is_as_long_as_it_was_asked_for)
 {
 	for (int i = 0; i < 12; i++)
 		pass(i < 11 ? 0 : 2560000, 0, 0);
@@ -74,9 +72,8 @@ START_TEST(a_window_is_as_long_as_it_was_asked_for)
 	overhead_figures(&o, 10, &f);
 	ck_assert(fabs(f.of[NCI_THREADS_USER].per_s - 256000) < 1);
 }
-END_TEST
 
-START_TEST(duty_is_the_share_of_operations_whose_kernels_were_timed)
+TEST(duty_is_the_share_of_operations_whose_kernels_were_timed)
 {
 	pass(0, 0, 1000);
 	pass(0, 250, 750);
@@ -88,9 +85,8 @@ START_TEST(duty_is_the_share_of_operations_whose_kernels_were_timed)
 	overhead_figures(&o, 2, &f);
 	ck_assert(fabs(f.duty - 0.125) < 1e-6);
 }
-END_TEST
 
-START_TEST(counters_that_run_backwards_are_no_cost)
+TEST(counters_that_run_backwards_are_no_cost)
 {
 	pass(256000, 9, 9);
 	p.steering.timed[NCI_THREADS_USER] = (struct steering_timed){ 0, 0 };
@@ -100,17 +96,8 @@ START_TEST(counters_that_run_backwards_are_no_cost)
 	ck_assert(overhead_share(&f) >= 0 && overhead_share(&f) < 1e-9);
 	ck_assert(f.duty < 0);		/* not known */
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin),
-		FX_TEST(callbacks_are_what_was_measured_less_the_clock_times_256),
-		FX_TEST(a_window_is_as_long_as_it_was_asked_for),
-		FX_TEST(duty_is_the_share_of_operations_whose_kernels_were_timed),
-		FX_TEST(counters_that_run_backwards_are_no_cost),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -45,7 +45,7 @@ static struct p2p_shape shape_of(int32_t rank, int32_t nranks, uint32_t silent)
 }
 
 /* How the transfer to oneself shows: as any other, by its calls, or (from 4 ranks) not. */
-START_TEST(exchange_with_everybody_is_alltoall)
+TEST_LOOP(exchange_with_everybody_is_alltoall, 0, 3 * (RANKS - 1))
 {
 	int32_t n = 2 + _i % (RANKS - 1);
 	int self = _i / (RANKS - 1);
@@ -65,9 +65,8 @@ START_TEST(exchange_with_everybody_is_alltoall)
 		ck_assert_double_eq_tol(s.skew, n > 2 ? 1 : 0, 1e-9);
 	}
 }
-END_TEST
 
-START_TEST(uneven_exchange_is_alltoallv_and_has_a_skew)
+TEST(uneven_exchange_is_alltoallv_and_has_a_skew)
 {
 	nparts = 0;
 	both(1, 100, 700);
@@ -80,9 +79,8 @@ START_TEST(uneven_exchange_is_alltoallv_and_has_a_skew)
 	ck_assert_uint_eq(s.bus_bytes, 900);
 	ck_assert_double_eq_tol(s.skew, 2, 1e-9);
 }
-END_TEST
 
-START_TEST(exchange_with_half_of_the_others_is_alltoallv)
+TEST(exchange_with_half_of_the_others_is_alltoallv)
 {
 	nparts = 0;
 	for (int32_t p = 1; p <= 4; p++)
@@ -91,10 +89,9 @@ START_TEST(exchange_with_half_of_the_others_is_alltoallv)
 	nparts -= 2;
 	ck_assert_int_eq(shape_of(0, 8, 0).class, P2P_SENDRECV);
 }
-END_TEST
 
 /* One direction, or one neighbour, or both: in a pipeline of 2 to 64 stages. */
-START_TEST(pipeline_is_no_alltoall)
+TEST_LOOP(pipeline_is_no_alltoall, 0, RANKS - 1)
 {
 	int32_t n = 2 + _i;
 
@@ -118,9 +115,8 @@ START_TEST(pipeline_is_no_alltoall)
 					  s.class == P2P_SENDRECV);
 			}
 }
-END_TEST
 
-START_TEST(root_of_gather_and_scatter_is_known)
+TEST_LOOP(root_of_gather_and_scatter_is_known, 0, 2)
 {
 	struct p2p_shape s;
 
@@ -133,9 +129,8 @@ START_TEST(root_of_gather_and_scatter_is_known)
 	ck_assert_uint_eq(s.bytes, 8000);
 	ck_assert_uint_eq(s.bus_bytes, 7000);
 }
-END_TEST
 
-START_TEST(shift_goes_the_shorter_way_round)
+TEST_LOOP(shift_goes_the_shorter_way_round, 0, 8)
 {
 	int32_t k = _i + 1, n = 9;
 	struct p2p_shape s;
@@ -148,9 +143,8 @@ START_TEST(shift_goes_the_shorter_way_round)
 	ck_assert_int_eq(s.shift, k > n / 2 ? k - n : k);
 	ck_assert_uint_eq(s.bytes, 1000);
 }
-END_TEST
 
-START_TEST(pair_is_sendrecv_however_many_pieces)
+TEST(pair_is_sendrecv_however_many_pieces)
 {
 	nparts = 0;
 	for (int i = 0; i < 5; i++)
@@ -161,9 +155,8 @@ START_TEST(pair_is_sendrecv_however_many_pieces)
 	ck_assert_uint_eq(s.bytes, 5000);
 	ck_assert_uint_eq(s.bus_bytes, 5000);
 }
-END_TEST
 
-START_TEST(what_is_alone_or_unknown_has_no_name_or_no_size)
+TEST(what_is_alone_or_unknown_has_no_name_or_no_size)
 {
 	struct p2p_shape s;
 
@@ -179,7 +172,6 @@ START_TEST(what_is_alone_or_unknown_has_no_name_or_no_size)
 	ck_assert_int_eq(shape_of(UNKNOWN_I32, 4, 0).class, P2P_NONE);
 	ck_assert_int_eq(shape_of(0, UNKNOWN_I32, 0).class, P2P_NONE);
 }
-END_TEST
 
 /* ---- against what is slow and obvious -------------------------------------- */
 
@@ -242,7 +234,7 @@ static void random_table(int32_t n)
 					even ? 4096 : 1 + fx_random() % 9;
 }
 
-START_TEST(random_groups_are_what_the_obvious_rules_say)
+TEST(random_groups_are_what_the_obvious_rules_say)
 {
 	uint32_t seen[P2P_CLASSES] = { 0 };
 
@@ -269,21 +261,8 @@ START_TEST(random_groups_are_what_the_obvious_rules_say)
 	for (int c = 0; c < P2P_CLASSES; c++)
 		ck_assert_uint_gt(seen[c], 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(exchange_with_everybody_is_alltoall, 0, 3 * (RANKS - 1)),
-		FX_TEST(uneven_exchange_is_alltoallv_and_has_a_skew),
-		FX_TEST(exchange_with_half_of_the_others_is_alltoallv),
-		FX_LOOP(pipeline_is_no_alltoall, 0, RANKS - 1),
-		FX_LOOP(root_of_gather_and_scatter_is_known, 0, 2),
-		FX_LOOP(shift_goes_the_shorter_way_round, 0, 8),
-		FX_TEST(pair_is_sendrecv_however_many_pieces),
-		FX_TEST(what_is_alone_or_unknown_has_no_name_or_no_size),
-		FX_TEST(random_groups_are_what_the_obvious_rules_say),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

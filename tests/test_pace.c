@@ -51,7 +51,7 @@ static void ms_are(double ns, double ms)
 	ck_assert_double_eq_tol(ns / (double)MS, ms, 0.01);
 }
 
-START_TEST(what_overlaps_counts_once)
+TEST(what_overlaps_counts_once)
 {
 	struct period_step step;
 
@@ -65,9 +65,8 @@ START_TEST(what_overlaps_counts_once)
 	ms_are(step.inside_ns, 50);
 	ck_assert(step.moving_ns < 0);	/* nobody was compared */
 }
-END_TEST
 
-START_TEST(waiting_is_exposed_where_nothing_else_moves)
+TEST(waiting_is_exposed_where_nothing_else_moves)
 {
 	struct period_step step;
 
@@ -79,10 +78,9 @@ START_TEST(waiting_is_exposed_where_nothing_else_moves)
 	ms_are(step.inside_ns, 40);
 	ms_are(step.moving_ns, 12);
 }
-END_TEST
 
 /* Those of a communicator that is compared come after others that were posted later. */
-START_TEST(operations_may_come_late)
+TEST(operations_may_come_late)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS) {
 		for (uint64_t k = 1; k < 20; k++)
@@ -91,10 +89,9 @@ START_TEST(operations_may_come_late)
 	}
 	ms_are(step_later(0).inside_ns, 90);
 }
-END_TEST
 
 /* Of random operations, millisecond by millisecond. */
-START_TEST(the_sum_is_that_of_the_milliseconds_that_are_covered)
+TEST_LOOP(the_sum_is_that_of_the_milliseconds_that_are_covered, 0, 50)
 {
 	uint64_t from[12], ms[12], covered = 0;
 	bool inside[STEP_MS] = { false };
@@ -111,9 +108,8 @@ START_TEST(the_sum_is_that_of_the_milliseconds_that_are_covered)
 			add(k, from[k], ms[k], 0);
 	ms_are(step_later(0).inside_ns, (double)covered);
 }
-END_TEST
 
-START_TEST(operations_that_are_not_timed_count_as_their_like)
+TEST(operations_that_are_not_timed_count_as_their_like)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS) {
 		add(1, 10, i % 7 ? UNTIMED : 30, 0);
@@ -121,9 +117,8 @@ START_TEST(operations_that_are_not_timed_count_as_their_like)
 	}
 	ms_are(step_later(0).inside_ns, 50);
 }
-END_TEST
 
-START_TEST(where_a_part_is_never_timed_nothing_is_known)
+TEST(where_a_part_is_never_timed_nothing_is_known)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS) {
 		add(1, 10, 30, 0);
@@ -132,9 +127,8 @@ START_TEST(where_a_part_is_never_timed_nothing_is_known)
 	ms_are((double)step_later(0).step_ns, STEP_MS);
 	ck_assert(step_later(0).inside_ns < 0);
 }
-END_TEST
 
-START_TEST(what_was_is_not_told_of_now)
+TEST(what_was_is_not_told_of_now)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS) {
 		add(1, 10, 30, 10);
@@ -145,10 +139,9 @@ START_TEST(what_was_is_not_told_of_now)
 	ck_assert(step_later(10300 * MS).moving_ns < 0);
 	ms_are((double)step_later(10300 * MS).step_ns, STEP_MS);
 }
-END_TEST
 
 /* Timed in a burst now and then, of which the last was a while ago. */
-START_TEST(bursts_tell_also_between_them)
+TEST(bursts_tell_also_between_them)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS)
 		add(1, 0, i == 20 ? 30 : UNTIMED, i == 20 ? 10 : 0);
@@ -158,10 +151,9 @@ START_TEST(bursts_tell_also_between_them)
 		add(1, 0, 30, 0);
 	ck_assert(step_later(0).moving_ns < 0);
 }
-END_TEST
 
 /* A change shows after 10 s, or after the first iteration that is longer. */
-START_TEST(it_is_of_the_last_iterations)
+TEST(it_is_of_the_last_iterations)
 {
 	for (int i = 0; i < STEPS; i++, now_ns += STEP_MS * MS)
 		add(1, 0, 30, 0);
@@ -170,10 +162,9 @@ START_TEST(it_is_of_the_last_iterations)
 	ms_are((double)step_later(0).step_ns, 20000);
 	ms_are(step_later(0).inside_ns, 15000);
 }
-END_TEST
 
 /* They last, and so many others have begun since that one has a number that is like theirs. */
-START_TEST(what_is_known_of_long_jobs_outlasts_short_ones)
+TEST(what_is_known_of_long_jobs_outlasts_short_ones)
 {
 	struct op op = { .func = "AllReduce", .bytes = 1 << 20 };
 
@@ -192,22 +183,8 @@ START_TEST(what_is_known_of_long_jobs_outlasts_short_ones)
 	ck_assert_uint_eq(paces_longest_pause(&paces, op.process_id), 0);
 	ck_assert_uint_eq(paces_longest_pause(&paces, 8), 60000 * MS);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_overlaps_counts_once),
-		FX_TEST(waiting_is_exposed_where_nothing_else_moves),
-		FX_TEST(operations_may_come_late),
-		FX_LOOP(the_sum_is_that_of_the_milliseconds_that_are_covered, 0, 50),
-		FX_TEST(operations_that_are_not_timed_count_as_their_like),
-		FX_TEST(where_a_part_is_never_timed_nothing_is_known),
-		FX_TEST(what_was_is_not_told_of_now),
-		FX_TEST(bursts_tell_also_between_them),
-		FX_TEST(it_is_of_the_last_iterations),
-		FX_TEST(what_is_known_of_long_jobs_outlasts_short_ones),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -63,7 +63,7 @@ static void make_iteration(uint64_t *iteration, uint32_t length, uint32_t kinds)
 	iteration[fx_random() % length] = 1000;
 }
 
-START_TEST(it_finds_what_a_search_of_all_lags_finds)
+TEST_LOOP(it_finds_what_a_search_of_all_lags_finds, 0, 60)
 {
 	uint32_t length, iterations;
 	uint64_t iteration[200];
@@ -80,16 +80,14 @@ START_TEST(it_finds_what_a_search_of_all_lags_finds)
 	period_find(p, false);
 	ck_assert_uint_eq(p->lag, slow_lag());
 }
-END_TEST
 
-START_TEST(noise_has_no_period)
+TEST(noise_has_no_period)
 {
 	for (int i = 0; i < 2000; i++)
 		add(fx_random() % 50, MS);
 	ck_assert(!period_find(p, false));
 	ck_assert_uint_eq(slow_lag(), 0);
 }
-END_TEST
 
 /* Forward, backward, then a pause of the optimiser; every 8th iteration takes longer. */
 static void iterate(int times)
@@ -102,7 +100,7 @@ static void iterate(int times)
 }
 
 /* Also where the first that ended was not the first that was posted. */
-START_TEST(what_was_posted_first_may_end_later)
+TEST(what_was_posted_first_may_end_later)
 {
 	now_ns = 2000 * MS;
 	add(2, 0);
@@ -116,9 +114,8 @@ START_TEST(what_was_posted_first_may_end_later)
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(period_step(p, 1000 * MS).step_ns, 100 * MS);
 }
-END_TEST
 
-START_TEST(its_iterations_are_measured_from_the_longest_gap)
+TEST(its_iterations_are_measured_from_the_longest_gap)
 {
 	iterate(80);
 	ck_assert(period_find(p, false));
@@ -126,9 +123,8 @@ START_TEST(its_iterations_are_measured_from_the_longest_gap)
 	ck_assert_uint_eq(p->median_ns, 100 * MS);
 	ck_assert_uint_eq(p->p95_ns, 200 * MS);
 }
-END_TEST
 
-START_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period)
+TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period)
 {
 	for (int i = 0; i < 12; i++) {
 		iterate(20);
@@ -138,9 +134,8 @@ START_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period)
 	period_find(p, false);
 	ck_assert_uint_eq(p->lag, slow_lag());
 }
-END_TEST
 
-START_TEST(order_of_completion_does_not_matter)
+TEST(order_of_completion_does_not_matter)
 {
 	for (uint64_t i = 0; i < 4000; i += 4)	/* four that end backwards */
 		for (uint64_t k = 4; k-- > 0;)
@@ -149,9 +144,8 @@ START_TEST(order_of_completion_does_not_matter)
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 10);
 }
-END_TEST
 
-START_TEST(another_phase_ends_the_period_and_a_new_one_is_found)
+TEST(another_phase_ends_the_period_and_a_new_one_is_found)
 {
 	iterate(100);
 	ck_assert(period_find(p, false));
@@ -165,7 +159,6 @@ START_TEST(another_phase_ends_the_period_and_a_new_one_is_found)
 	ck_assert_uint_eq(p->lag, 3);
 	ck_assert_uint_eq(p->median_ns, 3 * MS);
 }
-END_TEST
 
 /* Gradients in buckets of one size. */
 static void buckets(uint32_t times, uint32_t lag, uint64_t pause_ns)
@@ -178,7 +171,7 @@ static void buckets(uint32_t times, uint32_t lag, uint64_t pause_ns)
 	}
 }
 
-START_TEST(gaps_tell_how_many_of_one_kind_are_an_iteration)
+TEST_LOOP(gaps_tell_how_many_of_one_kind_are_an_iteration, 0, 40)
 {
 	uint32_t lag;
 
@@ -188,9 +181,8 @@ START_TEST(gaps_tell_how_many_of_one_kind_are_an_iteration)
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, lag);
 }
-END_TEST
 
-START_TEST(one_operation_an_iteration_is_one)
+TEST_LOOP(one_operation_an_iteration_is_one, 0, 20)
 {
 	fx_seed((uint64_t)_i);
 	for (int i = 0; i < 600; i++) {		/* something takes longer now and then */
@@ -206,10 +198,9 @@ START_TEST(one_operation_an_iteration_is_one)
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, 1);
 }
-END_TEST
 
 /* It was looked for just before the last operation, and there is no other one to look again for. */
-START_TEST(one_that_rests_is_looked_at_with_all_that_it_posted)
+TEST(one_that_rests_is_looked_at_with_all_that_it_posted)
 {
 	iterate(2);
 	ck_assert(!period_find(p, false));
@@ -218,10 +209,9 @@ START_TEST(one_that_rests_is_looked_at_with_all_that_it_posted)
 	ck_assert(period_find(p, true));
 	ck_assert_uint_eq(p->lag, 11);
 }
-END_TEST
 
 /* Noise, then as many iterations, which began in the middle of what is held. */
-START_TEST(one_that_has_begun_lately_goes_on)
+TEST(one_that_has_begun_lately_goes_on)
 {
 	uint32_t lag;
 
@@ -235,33 +225,16 @@ START_TEST(one_that_has_begun_lately_goes_on)
 	ck_assert(period_find(p, false));
 	ck_assert_uint_eq(p->lag, lag);
 }
-END_TEST
 
-START_TEST(two_iterations_are_not_enough)
+TEST(two_iterations_are_not_enough)
 {
 	iterate(2);
 	ck_assert(!period_find(p, false));
 	iterate(6);
 	ck_assert(period_find(p, false));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(it_finds_what_a_search_of_all_lags_finds, 0, 60),
-		FX_TEST(noise_has_no_period),
-		FX_TEST(what_was_posted_first_may_end_later),
-		FX_TEST(its_iterations_are_measured_from_the_longest_gap),
-		FX_TEST(what_comes_every_twentieth_iteration_does_not_hide_the_period),
-		FX_TEST(order_of_completion_does_not_matter),
-		FX_TEST(another_phase_ends_the_period_and_a_new_one_is_found),
-		FX_LOOP(gaps_tell_how_many_of_one_kind_are_an_iteration, 0, 40),
-		FX_LOOP(one_operation_an_iteration_is_one, 0, 20),
-		FX_TEST(one_that_rests_is_looked_at_with_all_that_it_posted),
-		FX_TEST(one_that_has_begun_lately_goes_on),
-		FX_TEST(two_iterations_are_not_enough),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

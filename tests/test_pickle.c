@@ -25,7 +25,7 @@ static const char *take(const char *bytes, size_t n)
 
 #define TAKE(bytes) take(bytes, sizeof(bytes) - 1)
 
-START_TEST(plain_data_is_read)
+TEST(plain_data_is_read)
 {
 	static const struct {
 		const char *bytes;
@@ -54,9 +54,8 @@ START_TEST(plain_data_is_read)
 	for (int i = 0; i < FX_COUNT(cases); i++)
 		ck_assert_str_eq(take(cases[i].bytes, cases[i].n - 1), cases[i].json);
 }
-END_TEST
 
-START_TEST(what_could_run_code_is_refused)
+TEST(what_could_run_code_is_refused)
 {
 	static const char refused[] = "cRibBpPQo\x81\x82\x83\x84\x92\x93\x97\x98";
 	char bytes[] = P2 "]?" "os\nsystem\n(K\x01tR.";
@@ -68,10 +67,9 @@ START_TEST(what_could_run_code_is_refused)
 				 "known");
 	}
 }
-END_TEST
 
 /* All opcodes but those that have a test above. */
-START_TEST(an_unknown_opcode_is_refused)
+TEST(an_unknown_opcode_is_refused)
 {
 	static const char known[] = "\x80\x95.(N\x88\x89KMJ\x8aG\x8cX]})\x85\x86\x87taesuqr\x94hj";
 	int unknown = 0;
@@ -86,9 +84,8 @@ START_TEST(an_unknown_opcode_is_refused)
 	}
 	ck_assert_int_eq(unknown, 256 - (int)strlen(known));
 }
-END_TEST
 
-START_TEST(a_broken_one_is_refused)
+TEST(a_broken_one_is_refused)
 {
 	static const char whole[] = P2 "}q\x00(X\x01\x00\x00\x00" "aq\x01(K\x01K\x02tq\x02u.";
 
@@ -115,9 +112,8 @@ START_TEST(a_broken_one_is_refused)
 	ck_assert_str_eq(TAKE(P2 "\x8a\x09" "123456789."), "a number of more than 64 bits");
 	ck_assert_str_eq(TAKE("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "truncated");
 }
-END_TEST
 
-START_TEST(nothing_contains_itself)
+TEST(nothing_contains_itself)
 {
 	static const char why[] = "a value that contains itself";
 
@@ -127,7 +123,6 @@ START_TEST(nothing_contains_itself)
 	ck_assert_str_eq(TAKE(P2 "]q\x00(h\x00N\x86" "e."), why);
 	ck_assert_str_eq(TAKE(P2 "]q\x00q\x01h\x00" "a."), "a memo out of order");
 }
-END_TEST
 
 /* `n` times an opcode. */
 static const char *take_many(const char *head, char op, const char *tail, size_t n)
@@ -145,7 +140,7 @@ static const char *take_many(const char *head, char op, const char *tail, size_t
 	return got;
 }
 
-START_TEST(depth_and_memory_are_bounded)
+TEST(depth_and_memory_are_bounded)
 {
 	ck_assert_str_eq(take_many(P2 "N", '\x85', ".", 1000000), "too deep");
 	ck_assert_str_eq(take_many(P2, ']', "N.", 10000000), "it needs too much memory");
@@ -154,10 +149,9 @@ START_TEST(depth_and_memory_are_bounded)
 	ck_assert_int_eq(strncmp(take_many(P2 "N", '\x85', ".", 32), "[[[[", 4), 0);
 	ck_assert_str_eq(take_many(P2 "N", '\x85', ".", 33), "too deep");
 }
-END_TEST
 
 /* Each list has the one before it from the memo, and enters it after that, or before. */
-START_TEST(depth_counts_what_is_named)
+TEST(depth_counts_what_is_named)
 {
 	for (int before = 0; before < 2; before++) {
 		char bytes[400] = P2 "]q";
@@ -175,19 +169,8 @@ START_TEST(depth_counts_what_is_named)
 		ck_assert_str_eq(take(bytes, n), "too deep");
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(plain_data_is_read),
-		FX_TEST(what_could_run_code_is_refused),
-		FX_TEST(an_unknown_opcode_is_refused),
-		FX_TEST(a_broken_one_is_refused),
-		FX_TEST(nothing_contains_itself),
-		FX_TEST(depth_and_memory_are_bounded),
-		FX_TEST(depth_counts_what_is_named),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

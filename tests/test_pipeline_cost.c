@@ -74,7 +74,7 @@ static uint64_t cost_of_op(const struct feed_mix *mix, uint32_t ncomms)
 	return instructions / ops;
 }
 
-START_TEST(operation_takes_no_more_instructions_than_it_did)
+TEST_LOOP(operation_takes_no_more_instructions_than_it_did, 0, FX_COUNT(costs))
 {
 	uint64_t cost = cost_of_op(&costs[_i].mix, 1), most = costs[_i].instructions;
 
@@ -84,12 +84,11 @@ START_TEST(operation_takes_no_more_instructions_than_it_did)
 		      "%s: %llu instructions, %llu were enough", costs[_i].mix.name,
 		      (unsigned long long)cost, (unsigned long long)most);
 }
-END_TEST
 
 #define MORE	6600	/* instructions of one operation among so many communicators */
 
 /* Of 1600 ranks with 8 sizes each most of what is kept of one has made room for another's. */
-START_TEST(operation_takes_about_as_long_among_many_communicators)
+TEST(operation_takes_about_as_long_among_many_communicators)
 {
 	uint64_t few = cost_of_op(&costs[1].mix, 10), many = cost_of_op(&costs[1].mix, 200);
 
@@ -98,19 +97,13 @@ START_TEST(operation_takes_about_as_long_among_many_communicators)
 	fflush(stdout);
 	ck_assert_uint_le(many, few + MORE + MORE / 100 * FX_TOLERATED_PERCENT(10));
 }
-END_TEST
 
 #endif
 
 int main(void)
 {
 #if FX_CAN_COUNT
-	const struct fx_test tests[] = {
-		FX_LOOP(operation_takes_no_more_instructions_than_it_did, 0, FX_COUNT(costs)),
-		FX_TEST(operation_takes_about_as_long_among_many_communicators),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 #else
 	printf("1..0 # SKIP only optimized code for x86-64 is counted\n");
 	return EXIT_SUCCESS;

@@ -351,7 +351,7 @@ static void *play_open(const char *name, bool masked)
 	return context;
 }
 
-START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
+TEST_LOOP(callbacks_of_a_collective_keep_to_their_budgets, 0, LEVELS)
 {
 	uint32_t sum = 0, most = levels[_i].instructions;
 	void *context;
@@ -370,10 +370,9 @@ START_TEST(callbacks_of_a_collective_keep_to_their_budgets)
 		      "level %s: %u instructions, %u are allowed", levels[_i].name, sum, most);
 	ck_assert_uint_eq(over, 0);
 }
-END_TEST
 
 /* A request of NCCL's InfiniBand transport, which only level trace asks for. */
-START_TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
+TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
 {
 	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 0, 1, 1, 257, 65536 } };
 	struct nccl_descr_v6 d = { .type = NCCL_PROXY_OP,
@@ -399,10 +398,9 @@ START_TEST(a_request_of_the_network_plugin_keeps_to_its_budget)
 	ck_assert_uint_eq(play.calls, 2);
 	ck_assert_uint_eq(over, 0);
 }
-END_TEST
 
 /* What is run once in 256 calls lies in no cache: it would be most of what is told. */
-START_TEST(what_measures_itself_goes_the_usual_way)
+TEST(what_measures_itself_goes_the_usual_way)
 {
 	void *context;
 
@@ -421,20 +419,13 @@ START_TEST(what_measures_itself_goes_the_usual_way)
 	ck_assert_uint_ge(way.measured, ENOUGH);
 	ck_assert_uint_lt(2 * way.strange, way.measured);	/* a few were kept from the CPU */
 }
-END_TEST
 
 #endif
 
 int main(void)
 {
 #if FX_CAN_COUNT
-	const struct fx_test tests[] = {
-		FX_TEST(what_measures_itself_goes_the_usual_way),
-		FX_TEST(a_request_of_the_network_plugin_keeps_to_its_budget),
-		FX_LOOP(callbacks_of_a_collective_keep_to_their_budgets, 0, LEVELS),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 #else
 	printf("1..0 # SKIP only optimized code for x86-64 is counted\n");
 	return EXIT_SUCCESS;

@@ -40,7 +40,7 @@ static const void *one_record(uint8_t type, unsigned int lines, void *handle, vo
 	return rec;
 }
 
-START_TEST(group_is_recorded_in_every_version)
+TEST_LOOP(group_is_recorded_in_every_version, 1, 7)
 {
 	void *h;
 
@@ -50,9 +50,8 @@ START_TEST(group_is_recorded_in_every_version)
 	pd_stop(&pd, h);
 	one_record(NCI_EV_GROUP, 1, h, NULL);
 }
-END_TEST
 
-START_TEST(coll_is_recorded_in_every_version)
+TEST_LOOP(coll_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_coll *ev;
 	void *group, *h;
@@ -82,9 +81,8 @@ START_TEST(coll_is_recorded_in_every_version)
 	ck_assert_uint_eq(ev->red_op, _i == 1);
 	ck_assert_uint_eq(ev->tag, 0);
 }
-END_TEST
 
-START_TEST(p2p_is_recorded_in_every_version)
+TEST_LOOP(p2p_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_p2p *ev;
 	void *group, *h;
@@ -105,9 +103,8 @@ START_TEST(p2p_is_recorded_in_every_version)
 	ck_assert_uint_eq(ev->comm_hash, _i <= 3 ? 0xc0ffee : 0);
 	ck_assert_uint_eq(ev->cont, NCI_LINE_CONT);
 }
-END_TEST
 
-START_TEST(proxy_op_is_recorded_in_every_version)
+TEST_LOOP(proxy_op_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_proxy_op *ev;
 	void *h;
@@ -129,9 +126,8 @@ START_TEST(proxy_op_is_recorded_in_every_version)
 	ck_assert_uint_eq(ev->bytes, 0);
 	ck_assert_uint_eq(ev->steps_done, 0);
 }
-END_TEST
 
-START_TEST(running_totals_of_old_releases_become_differences)
+TEST_LOOP(running_totals_of_old_releases_become_differences, 1, 4)
 {
 	const struct nci_ev_proxy_op *ev;
 	static const int receive[] = { NCCL_OP_RECV_POSTED, NCCL_OP_RECV_RECEIVED,
@@ -150,9 +146,8 @@ START_TEST(running_totals_of_old_releases_become_differences)
 	for (unsigned int i = 0; i < 4; i++)
 		ck_assert_uint_ne(ev->state_span[i], 0);
 }
-END_TEST
 
-START_TEST(send_step_is_recorded_in_every_version)
+TEST_LOOP(send_step_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_proxy_step *ev;
 	void *op, *h;
@@ -180,9 +175,8 @@ START_TEST(send_step_is_recorded_in_every_version)
 	ck_assert_uint_eq(((const struct nci_ev_proxy_op *)
 			   pd_record(&pd, NCI_EV_PROXY_OP, 0))->bytes, _i >= 4 ? 4321 : 0);
 }
-END_TEST
 
-START_TEST(receive_step_is_recorded_in_every_version)
+TEST_LOOP(receive_step_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_proxy_step *ev;
 	void *op, *h;
@@ -201,9 +195,8 @@ START_TEST(receive_step_is_recorded_in_every_version)
 	for (int i = 0; i < 3; i++)
 		ck_assert_uint_ne(ev->span[i], 0);
 }
-END_TEST
 
-START_TEST(proxy_ctrl_is_recorded_in_every_version)
+TEST_LOOP(proxy_ctrl_is_recorded_in_every_version, 1, 7)
 {
 	const struct nci_ev_proxy_ctrl *ev;
 	void *h;
@@ -220,9 +213,8 @@ START_TEST(proxy_ctrl_is_recorded_in_every_version)
 	ck_assert_uint_eq(ev->marks.count, 2);
 	ck_assert_int_eq(ev->appended, 17);
 }
-END_TEST
 
-START_TEST(kernel_ch_is_recorded_from_v3_on)
+TEST_LOOP(kernel_ch_is_recorded_from_v3_on, 3, 7)
 {
 	const struct nci_ev_kernel_ch *ev;
 	void *h;
@@ -238,9 +230,8 @@ START_TEST(kernel_ch_is_recorded_from_v3_on)
 	ck_assert_uint_eq(ev->gpu_stop, _i >= 4 ? 2000000 : 0);
 	ck_assert(!ev->stop_span == (_i < 4));
 }
-END_TEST
 
-START_TEST(net_plugin_is_recorded_from_v3_on)
+TEST_LOOP(net_plugin_is_recorded_from_v3_on, 3, 7)
 {
 	const struct nci_ev_net_plugin *ev;
 	void *h;
@@ -254,7 +245,6 @@ START_TEST(net_plugin_is_recorded_from_v3_on)
 	ck_assert_uint_eq(ev->marks.first, NCCL_NET_PLUGIN_UPDATE);
 	ck_assert_uint_eq(ev->marks.count, 1);
 }
-END_TEST
 
 static const struct nci_ev_net_plugin *request_record(void *data, bool send, void **op)
 {
@@ -268,7 +258,7 @@ static const struct nci_ev_net_plugin *request_record(void *data, bool send, voi
 	return (const struct nci_ev_net_plugin *)pd_record(&pd, NCI_EV_NET_PLUGIN, 0);
 }
 
-START_TEST(a_work_request_is_told_with_its_queue_pair_and_link)
+TEST_LOOP(a_work_request_is_told_with_its_queue_pair_and_link, 0, 2)
 {
 	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 1, 77, 1, 4242, 65536 } };
 	const struct nci_ev_net_plugin *ev;
@@ -287,9 +277,8 @@ START_TEST(a_work_request_is_told_with_its_queue_pair_and_link)
 	ck_assert_int_eq(ev->opcode, _i ? 1 : -1);
 	ck_assert_uint_eq(ev->bytes, _i ? 65536 : 0);
 }
-END_TEST
 
-START_TEST(a_payload_of_no_known_type_is_not_read)
+TEST_LOOP(a_payload_of_no_known_type_is_not_read, 0, 2)
 {
 	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE + 1, { 1, 77, 1, 4242, 65536 } };
 	void *op;
@@ -297,9 +286,8 @@ START_TEST(a_payload_of_no_known_type_is_not_read)
 	setup(6);
 	ck_assert_uint_eq(NCI_FORM_LINES(request_record(_i ? &ib : NULL, true, &op)->form), 1);
 }
-END_TEST
 
-START_TEST(api_events_are_recorded_from_v5_on)
+TEST_LOOP(api_events_are_recorded_from_v5_on, 5, 7)
 {
 	const struct nci_ev_group_api *group;
 	const struct nci_ev_coll_api *coll;
@@ -342,9 +330,8 @@ START_TEST(api_events_are_recorded_from_v5_on)
 	ck_assert_uint_ge(group->end_span, group->begin_span);
 	ck_assert_uint_eq(group->form & 0xf0, NCI_FORM_GRAPH);
 }
-END_TEST
 
-START_TEST(copy_engine_events_are_recorded_from_v6_on)
+TEST(copy_engine_events_are_recorded_from_v6_on)
 {
 	const struct nci_ev_ce_coll *coll;
 	const struct nci_ev_ce_sync *sync;
@@ -390,9 +377,8 @@ START_TEST(copy_engine_events_are_recorded_from_v6_on)
 	ck_assert_uint_ne(coll->begin_span, 0);
 	ck_assert_uint_ge(coll->end_span, coll->begin_span);
 }
-END_TEST
 
-START_TEST(a_type_that_the_version_has_not_is_refused_and_counted)
+TEST_LOOP(a_type_that_the_version_has_not_is_refused_and_counted, 1, 7)
 {
 	static const uint32_t events[] = { 0, NCCL_EVENTS_V1, NCCL_EVENTS_V2, NCCL_EVENTS_V3,
 					   NCCL_EVENTS_V4, NCCL_EVENTS_V5, NCCL_EVENTS_V6,
@@ -415,10 +401,9 @@ START_TEST(a_type_that_the_version_has_not_is_refused_and_counted)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.unknown_event, strange + 2);
 }
-END_TEST
 
 /* From v5 on the type has 64 bits. */
-START_TEST(a_type_with_a_known_bit_among_unknown_ones_is_refused_and_counted)
+TEST_LOOP(a_type_with_a_known_bit_among_unknown_ones_is_refused_and_counted, 5, 7)
 {
 	struct nccl_descr_v6 d;
 	void *h;
@@ -436,9 +421,8 @@ START_TEST(a_type_with_a_known_bit_among_unknown_ones_is_refused_and_counted)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.unknown_event, 64 - 15);
 }
-END_TEST
 
-START_TEST(a_code_without_a_name_in_v1_is_unknown)
+TEST(a_code_without_a_name_in_v1_is_unknown)
 {
 	struct nccl_descr_v1 d;
 	const struct nci_ev_coll *ev;
@@ -453,9 +437,8 @@ START_TEST(a_code_without_a_name_in_v1_is_unknown)
 	ev = one_record(NCI_EV_COLL, 2, h, NULL);
 	ck_assert_uint_eq(ev->func | ev->datatype | ev->algo | ev->proto, 0);
 }
-END_TEST
 
-START_TEST(sixty_four_channels_are_told_apart)
+TEST(sixty_four_channels_are_told_apart)
 {
 	void *op[64], *kernel[64];
 
@@ -480,30 +463,8 @@ START_TEST(sixty_four_channels_are_told_apart)
 		ck_assert_uint_eq(ev->gpu_stop, 3000063 - i);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(group_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(coll_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(p2p_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(proxy_op_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(running_totals_of_old_releases_become_differences, 1, 4),
-		FX_LOOP(send_step_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(receive_step_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(proxy_ctrl_is_recorded_in_every_version, 1, 7),
-		FX_LOOP(kernel_ch_is_recorded_from_v3_on, 3, 7),
-		FX_LOOP(net_plugin_is_recorded_from_v3_on, 3, 7),
-		FX_LOOP(a_work_request_is_told_with_its_queue_pair_and_link, 0, 2),
-		FX_LOOP(a_payload_of_no_known_type_is_not_read, 0, 2),
-		FX_LOOP(api_events_are_recorded_from_v5_on, 5, 7),
-		FX_TEST(copy_engine_events_are_recorded_from_v6_on),
-		FX_LOOP(a_type_that_the_version_has_not_is_refused_and_counted, 1, 7),
-		FX_LOOP(a_type_with_a_known_bit_among_unknown_ones_is_refused_and_counted, 5, 7),
-		FX_TEST(a_code_without_a_name_in_v1_is_unknown),
-		FX_TEST(sixty_four_channels_are_told_apart),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -25,7 +25,7 @@ static const struct nci_ev_proxy_op *op_record(unsigned int n)
 	return (const struct nci_ev_proxy_op *)pd_record(&pd, NCI_EV_PROXY_OP, n);
 }
 
-START_TEST(null_handles_and_arguments_do_nothing)
+TEST(null_handles_and_arguments_do_nothing)
 {
 	void *h = PD_START(&pd, NCCL_KERNEL_CH);
 
@@ -41,9 +41,8 @@ START_TEST(null_handles_and_arguments_do_nothing)
 	ck_assert_uint_eq(((const struct nci_ev_kernel_ch *)
 			   pd_record(&pd, NCI_EV_KERNEL_CH, 0))->gpu_stop, 0);
 }
-END_TEST
 
-START_TEST(second_and_later_stops_are_counted_and_ignored)
+TEST(second_and_later_stops_are_counted_and_ignored)
 {
 	void *h = PD_START(&pd, NCCL_COLL_API);
 
@@ -53,9 +52,8 @@ START_TEST(second_and_later_stops_are_counted_and_ignored)
 	ck_assert_uint_eq(pd.records, 1);
 	ck_assert_uint_eq(pd.lane[0].stale, 4);
 }
-END_TEST
 
-START_TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now)
+TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now)
 {
 	void *old = PD_START(&pd, NCCL_COLL_API), *young;
 
@@ -72,9 +70,8 @@ START_TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now)
 	ck_assert_uint_eq(((const struct nci_ev_kernel_ch *)
 			   pd_record(&pd, NCI_EV_KERNEL_CH, 0))->gpu_stop, 0);
 }
-END_TEST
 
-START_TEST(states_after_the_stop_are_counted_and_ignored)
+TEST(states_after_the_stop_are_counted_and_ignored)
 {
 	void *h = PD_START(&pd, NCCL_KERNEL_CH);
 
@@ -84,9 +81,8 @@ START_TEST(states_after_the_stop_are_counted_and_ignored)
 	ck_assert_uint_eq(pd.records, 1);
 	ck_assert_uint_eq(pd.lane[0].stale, 1);
 }
-END_TEST
 
-START_TEST(invented_handles_are_counted_and_ignored)
+TEST(invented_handles_are_counted_and_ignored)
 {
 	static const uint64_t invented[] = {
 		1, 0xfff, 4096, UINT64_C(0x7fffdeadbeef), UINT64_MAX, UINT64_C(1) << 63,
@@ -103,9 +99,8 @@ START_TEST(invented_handles_are_counted_and_ignored)
 	ck_assert_uint_eq(pd.records, 0);
 	ck_assert_uint_eq(pd.lane[0].stale, 2 * n);
 }
-END_TEST
 
-START_TEST(free_bit_of_an_empty_slot_is_no_handle)
+TEST(free_bit_of_an_empty_slot_is_no_handle)
 {
 	void *h = PD_START(&pd, NCCL_GROUP);
 
@@ -115,9 +110,8 @@ START_TEST(free_bit_of_an_empty_slot_is_no_handle)
 	ck_assert_uint_eq(pd.records, 1);
 	ck_assert_uint_eq(pd.lane[0].stale, 1);
 }
-END_TEST
 
-START_TEST(unknown_and_misplaced_states_are_counted_and_ignored)
+TEST(unknown_and_misplaced_states_are_counted_and_ignored)
 {
 	void *h = PD_START(&pd, NCCL_KERNEL_CH);
 	struct nci_slot before;
@@ -131,9 +125,8 @@ START_TEST(unknown_and_misplaced_states_are_counted_and_ignored)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.unknown_state, 4);
 }
-END_TEST
 
-START_TEST(events_after_finalize_are_refused_and_counted)
+TEST(events_after_finalize_are_refused_and_counted)
 {
 	void *coll = PD_START(&pd, NCCL_COLL), *other;
 	struct nci_comm closed, still;
@@ -154,9 +147,8 @@ START_TEST(events_after_finalize_are_refused_and_counted)
 	ck_assert_uint_eq(still.finalize, 0);
 	ck_assert_uint_eq(pd_count(&pd, NCI_EV_COLL), 1);
 }
-END_TEST
 
-START_TEST(contexts_that_nobody_gave_are_refused_and_counted)
+TEST(contexts_that_nobody_gave_are_refused_and_counted)
 {
 	uint64_t own = (uint64_t)pd.context;
 
@@ -173,9 +165,8 @@ START_TEST(contexts_that_nobody_gave_are_refused_and_counted)
 	ck_assert_uint_eq(pd.live.bad_context, 6);
 	ck_assert_uint_eq(pd.live.comms_open, 1);
 }
-END_TEST
 
-START_TEST(operation_of_another_process_is_recorded_with_its_origin)
+TEST(operation_of_another_process_is_recorded_with_its_origin)
 {
 	void *foreign = (void *)(UINT64_C(0x8badf00d) << 32 | 1), *parent = (void *)0x1234000;
 	struct nccl_net_ib_v1 ib = { NCCL_NET_TYPE, { 0, 77, 1, 4242, 65536 } };
@@ -207,9 +198,8 @@ START_TEST(operation_of_another_process_is_recorded_with_its_origin)
 	ck_assert_uint_eq(request->origin, (uint64_t)foreign);
 	ck_assert_uint_eq(pd.live.foreign, 3);
 }
-END_TEST
 
-START_TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce)
+TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP, .pid = 4242);
 
@@ -218,9 +208,8 @@ START_TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce)
 	ck_assert(op_record(0)->form & NCI_FORM_FOREIGN);
 	ck_assert_uint_eq(op_record(0)->origin, (uint64_t)pd.context);
 }
-END_TEST
 
-START_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid)
+TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid)
 {
 	void *foreign = (void *)(UINT64_C(0x8badf00d) << 32 | 1);
 
@@ -228,9 +217,8 @@ START_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid)
 	pd_read(&pd);
 	ck_assert(op_record(0)->form & NCI_FORM_FOREIGN);
 }
-END_TEST
 
-START_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool)
+TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool)
 {
 	unsigned int refused = 0;
 
@@ -242,9 +230,8 @@ START_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool)
 	ck_assert_uint_ge(pd.lane[0].reclaimed, 100000 - pd.lane[0].slots);
 	ck_assert_uint_eq(pd.lane[0].pool_full, 0);
 }
-END_TEST
 
-START_TEST(events_that_are_alive_are_not_pushed_out)
+TEST(events_that_are_alive_are_not_pushed_out)
 {
 	void *first = PD_START(&pd, NCCL_PROXY_OP);
 	unsigned int refused = 0;
@@ -259,9 +246,8 @@ START_TEST(events_that_are_alive_are_not_pushed_out)
 	ck_assert_uint_eq(pd.lane[0].reclaimed, 0);
 	ck_assert_ptr_nonnull(pd_slot(&pd, first));
 }
-END_TEST
 
-START_TEST(stale_handles_cost_a_thread_nothing_of_its_lane)
+TEST(stale_handles_cost_a_thread_nothing_of_its_lane)
 {
 	pd_stop(&pd, PD_START(&pd, NCCL_COLL));
 	for (uint64_t i = 0; i < 1000; i++)
@@ -271,7 +257,6 @@ START_TEST(stale_handles_cost_a_thread_nothing_of_its_lane)
 	ck_assert_uint_eq(pd.lane[0].stale, 1000);
 	ck_assert_uint_eq(pd.lane[0].owners, 1);
 }
-END_TEST
 
 /* All events of the lane began when the counter did. */
 static void grow_old(void)
@@ -289,7 +274,7 @@ static void grow_old(void)
 	close(fd);
 }
 
-START_TEST(handles_that_are_never_stopped_do_not_dry_the_pool)
+TEST(handles_that_are_never_stopped_do_not_dry_the_pool)
 {
 	unsigned int got = 0;
 
@@ -304,9 +289,8 @@ START_TEST(handles_that_are_never_stopped_do_not_dry_the_pool)
 	ck_assert_uint_ge(got, 200 - 16);
 	ck_assert_uint_eq(pd.lane[0].reclaimed > 0, 1);
 }
-END_TEST
 
-START_TEST(what_a_finalized_communicator_left_open_makes_room)
+TEST(what_a_finalized_communicator_left_open_makes_room)
 {
 	void *other = pd_init_named(&pd, 99, "other", NULL);
 	unsigned int got = 0;
@@ -321,9 +305,8 @@ START_TEST(what_a_finalized_communicator_left_open_makes_room)
 	ck_assert_uint_eq(got, pd.lane[0].slots);
 	ck_assert_uint_eq(pd.lane[0].reclaimed, got);
 }
-END_TEST
 
-START_TEST(more_communicators_than_the_table_holds_are_counted_and_traced)
+TEST(more_communicators_than_the_table_holds_are_counted_and_traced)
 {
 	void *last = NULL, *h;
 
@@ -339,9 +322,8 @@ START_TEST(more_communicators_than_the_table_holds_are_counted_and_traced)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.comms_open, SHMRING_COMMS + 2);
 }
-END_TEST
 
-START_TEST(equal_communicator_ids_are_two_communicators)
+TEST(equal_communicator_ids_are_two_communicators)
 {
 	void *a = pd_init_named(&pd, 42, "shrunk", NULL);
 	void *b = pd_init_named(&pd, 42, "shrunk", NULL);
@@ -356,7 +338,6 @@ START_TEST(equal_communicator_ids_are_two_communicators)
 	ck_assert_uint_eq(pd_record(&pd, NCI_EV_GROUP, 1)->comm, 2);
 	ck_assert_uint_eq(pd_comm(&pd, 1).comm_id, pd_comm(&pd, 2).comm_id);
 }
-END_TEST
 
 static uint64_t chance(uint64_t n)
 {
@@ -397,7 +378,7 @@ static void any_call(void)
 	}
 }
 
-START_TEST(any_calls_in_any_order_leave_a_sound_segment)
+TEST(any_calls_in_any_order_leave_a_sound_segment)
 {
 	uint64_t records = 0;
 
@@ -414,32 +395,8 @@ START_TEST(any_calls_in_any_order_leave_a_sound_segment)
 	ck_assert_uint_eq(pd.reader[0].lost, 0);
 	ck_assert_uint_eq(pd.lanes, 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(null_handles_and_arguments_do_nothing),
-		FX_TEST(second_and_later_stops_are_counted_and_ignored),
-		FX_TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now),
-		FX_TEST(states_after_the_stop_are_counted_and_ignored),
-		FX_TEST(invented_handles_are_counted_and_ignored),
-		FX_TEST(free_bit_of_an_empty_slot_is_no_handle),
-		FX_TEST(unknown_and_misplaced_states_are_counted_and_ignored),
-		FX_TEST(events_after_finalize_are_refused_and_counted),
-		FX_TEST(contexts_that_nobody_gave_are_refused_and_counted),
-		FX_TEST(operation_of_another_process_is_recorded_with_its_origin),
-		FX_TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce),
-		FX_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid),
-		FX_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool),
-		FX_TEST(events_that_are_alive_are_not_pushed_out),
-		FX_TEST(stale_handles_cost_a_thread_nothing_of_its_lane),
-		FX_TEST(handles_that_are_never_stopped_do_not_dry_the_pool),
-		FX_TEST(what_a_finalized_communicator_left_open_makes_room),
-		FX_TEST(more_communicators_than_the_table_holds_are_counted_and_traced),
-		FX_TEST(equal_communicator_ids_are_two_communicators),
-		FX_TEST(any_calls_in_any_order_leave_a_sound_segment),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

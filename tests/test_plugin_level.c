@@ -32,7 +32,7 @@ static void read_variables(const char *level, const char *mask, const char *kern
 	environment_read(&e);
 }
 
-START_TEST(each_level_asks_for_its_events_in_each_version)
+TEST_LOOP(each_level_asks_for_its_events_in_each_version, 0, 5)
 {
 	for (int v = 1; v <= NCCL_PROFILER_VERSIONS; v++) {
 		read_variables(expected[_i].name, "", "");
@@ -44,9 +44,8 @@ START_TEST(each_level_asks_for_its_events_in_each_version)
 		ck_assert(e.has_level && !e.misspelt);
 	}
 }
-END_TEST
 
-START_TEST(plugin_hands_that_mask_to_nccl)
+TEST_LOOP(plugin_hands_that_mask_to_nccl, 0, 5)
 {
 	static struct pd pd;
 
@@ -59,10 +58,9 @@ START_TEST(plugin_hands_that_mask_to_nccl)
 	ck_assert_uint_eq(pd.live.level, expected[_i].level);
 	ck_assert_uint_eq(pd.live.mask, level_essence(expected[_i].mask[5]));
 }
-END_TEST
 
 /* Two NCCLs in one process, and the newer one came first. */
-START_TEST(older_version_beside_a_newer_one_is_asked_for_its_own_events)
+TEST_LOOP(older_version_beside_a_newer_one_is_asked_for_its_own_events, 0, 5)
 {
 	static struct pd pd;
 
@@ -83,9 +81,8 @@ START_TEST(older_version_beside_a_newer_one_is_asked_for_its_own_events)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.mask, level_essence(expected[_i].mask[NCCL_PROFILER_VERSIONS]));
 }
-END_TEST
 
-START_TEST(default_is_net_and_the_mode_is_nobodys)
+TEST(default_is_net_and_the_mode_is_nobodys)
 {
 	unsetenv("NCCLINSP_LEVEL");
 	unsetenv("NCCL_PROFILE_EVENT_MASK");
@@ -100,9 +97,8 @@ START_TEST(default_is_net_and_the_mode_is_nobodys)
 		read_variables("", "", "");
 	}
 }
-END_TEST
 
-START_TEST(misspelt_texts_are_ignored_and_told)
+TEST(misspelt_texts_are_ignored_and_told)
 {
 	static const char *const masks[] = { "0x", "12g", "0xfg", "-1", " 1", "1 ",
 					     "0x100000000", "99999999999999999999999" };
@@ -122,9 +118,8 @@ START_TEST(misspelt_texts_are_ignored_and_told)
 		ck_assert_msg(!e.mode && e.misspelt, "%s is a mode", modes[i]);
 	}
 }
-END_TEST
 
-START_TEST(modes_are_read)
+TEST(modes_are_read)
 {
 	static const struct {
 		const char *text;
@@ -145,9 +140,8 @@ START_TEST(modes_are_read)
 	environment_read(&e);
 	ck_assert_uint_eq(e.settle_s, 3);
 }
-END_TEST
 
-START_TEST(raw_mask_is_taken_as_it_is_within_the_version)
+TEST(raw_mask_is_taken_as_it_is_within_the_version)
 {
 	static const struct {
 		const char *text;
@@ -167,9 +161,8 @@ START_TEST(raw_mask_is_taken_as_it_is_within_the_version)
 		ck_assert_msg(lv.mask == raw[i].mask, "%s: 0x%x", raw[i].text, lv.mask);
 	}
 }
-END_TEST
 
-START_TEST(parents_that_nccl_brings_along_get_handles)
+TEST(parents_that_nccl_brings_along_get_handles)
 {
 	level_take_mask(&lv, 6, NCCL_PROXY_STEP);
 	ck_assert_uint_eq(lv.wanted, NCCL_PROXY_STEP | NCCL_PROXY_OP | NCCL_COLL | NCCL_P2P |
@@ -183,9 +176,8 @@ START_TEST(parents_that_nccl_brings_along_get_handles)
 	ck_assert_uint_eq(lv.wanted, NCCL_CE_SYNC | NCCL_CE_COLL | NCCL_COLL_API |
 			  NCCL_GROUP_API);
 }
-END_TEST
 
-START_TEST(events_that_a_level_does_not_want_get_no_handle)
+TEST(events_that_a_level_does_not_want_get_no_handle)
 {
 	static struct pd pd;
 
@@ -198,9 +190,8 @@ START_TEST(events_that_a_level_does_not_want_get_no_handle)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.unknown_event, 0);
 }
-END_TEST
 
-START_TEST(level_off_records_nothing)
+TEST(level_off_records_nothing)
 {
 	static struct pd pd;
 
@@ -212,22 +203,8 @@ START_TEST(level_off_records_nothing)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.lanes, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(each_level_asks_for_its_events_in_each_version, 0, 5),
-		FX_LOOP(plugin_hands_that_mask_to_nccl, 0, 5),
-		FX_LOOP(older_version_beside_a_newer_one_is_asked_for_its_own_events, 0, 5),
-		FX_TEST(default_is_net_and_the_mode_is_nobodys),
-		FX_TEST(misspelt_texts_are_ignored_and_told),
-		FX_TEST(modes_are_read),
-		FX_TEST(raw_mask_is_taken_as_it_is_within_the_version),
-		FX_TEST(parents_that_nccl_brings_along_get_handles),
-		FX_TEST(events_that_a_level_does_not_want_get_no_handle),
-		FX_TEST(level_off_records_nothing),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -52,11 +52,10 @@ static void is_a_table(const char *line)
 		      strlen(name) == 15 && name[14] >= '1' && name[14] <= '7', "%s", line);
 }
 
-START_TEST(only_the_tables_are_exported_as_data_and_the_tags)
+TEST_LOOP(only_the_tables_are_exported_as_data_and_the_tags, 0, !LINKED_IN)
 {
 	ck_assert_uint_eq(each_line("nm -D --defined-only", is_a_table), 7 + 4);
 }
-END_TEST
 
 static void is_libc(const char *line)
 {
@@ -67,11 +66,10 @@ static void is_libc(const char *line)
 			      "%s", line);
 }
 
-START_TEST(nothing_but_libc_is_needed)
+TEST_LOOP(nothing_but_libc_is_needed, 0, !LINKED_IN)
 {
 	each_line("readelf -dW", is_libc);
 }
-END_TEST
 
 static void is_old(const char *line)
 {
@@ -83,11 +81,10 @@ static void is_old(const char *line)
 	ck_assert_msg(sscanf(version, "GLIBC_2.%d", &minor) == 1 && minor <= 17, "%s", line);
 }
 
-START_TEST(symbols_are_those_of_glibc_2_17)
+TEST_LOOP(symbols_are_those_of_glibc_2_17, 0, !LINKED_IN)
 {
 	ck_assert_uint_gt(each_line("objdump -T", is_old), 6);
 }
-END_TEST
 
 static unsigned int nodelete;
 
@@ -97,12 +94,11 @@ static void look_for_nodelete(const char *line)
 	ck_assert_msg(!strstr(line, "STATIC_TLS") && !strstr(line, "TEXTREL"), "%s", line);
 }
 
-START_TEST(library_stays_in_memory_and_takes_no_static_tls)
+TEST_LOOP(library_stays_in_memory_and_takes_no_static_tls, 0, !LINKED_IN)
 {
 	each_line("readelf -dW", look_for_nodelete);
 	ck_assert_uint_eq(nodelete, 1);
 }
-END_TEST
 
 static unsigned int descriptors, vectors;
 
@@ -117,7 +113,7 @@ static void look_for_vector(const char *line)
 }
 
 /* C libraries before 2.40 clobber them in a descriptor's slow path. */
-START_TEST(library_with_tls_descriptors_uses_no_vector_register)
+TEST_LOOP(library_with_tls_descriptors_uses_no_vector_register, 0, !LINKED_IN)
 {
 	each_line("readelf -rW", look_for_descriptor);
 	if (!descriptors)
@@ -125,9 +121,8 @@ START_TEST(library_with_tls_descriptors_uses_no_vector_register)
 	each_line("objdump -d", look_for_vector);
 	ck_assert_uint_eq(vectors, 0);
 }
-END_TEST
 
-START_TEST(library_is_at_most_72_kib_without_debug_sections)
+TEST_LOOP(library_is_at_most_72_kib_without_debug_sections, 0, !LINKED_IN)
 {
 	char command[8192], path[512];
 	struct stat st;
@@ -139,7 +134,6 @@ START_TEST(library_is_at_most_72_kib_without_debug_sections)
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_le(st.st_size, MAX_BYTES);
 }
-END_TEST
 
 /* ---- the CUDA driver, or what looks like it ---- */
 
@@ -179,7 +173,7 @@ static void *load_driver(int fail)
 
 static struct pd pd;
 
-START_TEST(gpu_is_named_by_the_driver_that_is_in_the_process)
+TEST(gpu_is_named_by_the_driver_that_is_in_the_process)
 {
 	struct nci_comm comm;
 
@@ -193,9 +187,8 @@ START_TEST(gpu_is_named_by_the_driver_that_is_in_the_process)
 		ck_assert_uint_eq(comm.gpu_uuid[i], 0xa5);
 	ck_assert_str_eq(comm.pci_bus_id, "0000:3b:00.0");
 }
-END_TEST
 
-START_TEST(gpu_is_unknown_when_the_driver_cannot_tell)
+TEST(gpu_is_unknown_when_the_driver_cannot_tell)
 {
 	struct nci_comm comm;
 
@@ -208,7 +201,6 @@ START_TEST(gpu_is_unknown_when_the_driver_cannot_tell)
 	ck_assert_uint_eq(comm.gpu_uuid[0], 0);
 	ck_assert_uint_eq(comm.pci_bus_id[0], '\0');
 }
-END_TEST
 
 static pthread_barrier_t asked, answered;
 
@@ -227,7 +219,7 @@ static void *init_one(void *context)
 }
 
 /* The loader and the driver have locks of their own, which others may hold. */
-START_TEST(init_that_waits_for_the_driver_holds_up_no_other)
+TEST(init_that_waits_for_the_driver_holds_up_no_other)
 {
 	void *context = NULL;
 	pthread_t thread;
@@ -243,7 +235,6 @@ START_TEST(init_that_waits_for_the_driver_holds_up_no_other)
 	pthread_join(thread, NULL);
 	ck_assert_ptr_nonnull(context);
 }
-END_TEST
 
 static const char nccl_source[] =
 	"void (*version_asked)(void);\n"
@@ -269,7 +260,7 @@ static void finalize_nothing(void)
  * Asking the loader takes its lock, which a thread may hold that waits for ours.  The last
  * communicator goes while an init relies on what was found out for that one.
  */
-START_TEST(loader_is_asked_without_the_plugin_s_lock)
+TEST(loader_is_asked_without_the_plugin_s_lock)
 {
 	int (*call_init)(void *init, void **context, int *mask);
 	void *nccl, *driver, *context = NULL;
@@ -289,9 +280,8 @@ START_TEST(loader_is_asked_without_the_plugin_s_lock)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.header.steer.nccl_version, 23007);
 }
-END_TEST
 
-START_TEST(driver_is_never_loaded_by_the_plugin)
+TEST(driver_is_never_loaded_by_the_plugin)
 {
 	pd_open(&pd, NULL);
 	pd_init(&pd);
@@ -299,7 +289,6 @@ START_TEST(driver_is_never_loaded_by_the_plugin)
 	ck_assert_uint_eq(pd_comm(&pd, 0).flags & NCI_COMM_HAS_GPU, 0);
 	ck_assert_ptr_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
 }
-END_TEST
 
 /* ---- forks in the middle of all that ---- */
 
@@ -344,7 +333,8 @@ static int use_in_child(void)
 }
 
 /* With a driver to be found: the C library's own search is not safe in such a child. */
-START_TEST(children_forked_while_others_init_have_a_plugin_that_works)
+/* A sanitizer's own locks stay held in the child of several threads. */
+TEST_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0, !LINKED_IN)
 {
 	pthread_t thread[4];
 
@@ -367,7 +357,6 @@ START_TEST(children_forked_while_others_init_have_a_plugin_that_works)
 		pthread_join(thread[i], NULL);
 	ck_assert_uint_eq(pd_segments(&pd), 51);
 }
-END_TEST
 
 static pthread_barrier_t told;
 static pthread_t teller;
@@ -411,7 +400,8 @@ static const char *const locked[] = {
 	"libnccl-profiler-insp.so", "libnccl-profiler-insp-chain.so", "libnccl-profiler-record.so",
 };
 
-START_TEST(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it)
+TEST_LOOP(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it, 0,
+	  LINKED_IN ? 0 : FX_COUNT(locked))
 {
 	void *lib = dlopen(fx_build_path(locked[_i]), RTLD_NOW | RTLD_LOCAL);
 	const void *v6;
@@ -433,27 +423,8 @@ START_TEST(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(only_the_tables_are_exported_as_data_and_the_tags, 0, !LINKED_IN),
-		FX_LOOP(nothing_but_libc_is_needed, 0, !LINKED_IN),
-		FX_LOOP(symbols_are_those_of_glibc_2_17, 0, !LINKED_IN),
-		FX_LOOP(library_stays_in_memory_and_takes_no_static_tls, 0, !LINKED_IN),
-		FX_LOOP(library_with_tls_descriptors_uses_no_vector_register, 0, !LINKED_IN),
-		FX_LOOP(library_is_at_most_72_kib_without_debug_sections, 0, !LINKED_IN),
-		FX_TEST(gpu_is_named_by_the_driver_that_is_in_the_process),
-		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
-		FX_TEST(init_that_waits_for_the_driver_holds_up_no_other),
-		FX_TEST(loader_is_asked_without_the_plugin_s_lock),
-		FX_TEST(driver_is_never_loaded_by_the_plugin),
-		/* A sanitizer's own locks stay held in the child of several threads. */
-		FX_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0, !LINKED_IN),
-		FX_LOOP(child_forked_while_a_thread_is_within_its_init_does_not_wait_for_it, 0,
-			LINKED_IN ? 0 : FX_COUNT(locked)),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -42,7 +42,7 @@ static int in_child(void (*what)(void))
 	return WEXITSTATUS(status);
 }
 
-START_TEST(header_tells_who_the_process_is)
+TEST(header_tells_who_the_process_is)
 {
 	char command[64] = "";
 	FILE *comm;
@@ -76,9 +76,8 @@ START_TEST(header_tells_who_the_process_is)
 	ck_assert_uint_eq(pd.live.level, NCI_LEVEL_TRACE);
 	ck_assert_uint_eq(pd.live.mask, (uint32_t)pd.mask);
 }
-END_TEST
 
-START_TEST(environment_that_does_not_fit_is_left_out_whole)
+TEST(environment_that_does_not_fit_is_left_out_whole)
 {
 	char large[3000];
 
@@ -92,9 +91,8 @@ START_TEST(environment_that_does_not_fit_is_left_out_whole)
 	ck_assert_ptr_null(memchr(pd.header.env, 'x', sizeof(pd.header.env)));
 	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "RANK=1", 7));
 }
-END_TEST
 
-START_TEST(communicator_is_published_as_init_told_it)
+TEST(communicator_is_published_as_init_told_it)
 {
 	struct nci_comm comm;
 	char name[200];
@@ -120,9 +118,8 @@ START_TEST(communicator_is_published_as_init_told_it)
 	ck_assert_uint_eq(comm.name_bytes, sizeof(comm.name));
 	ck_assert_uint_eq(comm.name[sizeof(comm.name) - 1], 'n');
 }
-END_TEST
 
-START_TEST(versions_that_tell_nothing_leave_it_unknown)
+TEST_LOOP(versions_that_tell_nothing_leave_it_unknown, 1, 4)
 {
 	pd.version = _i;
 	pd_init(&pd);
@@ -131,9 +128,8 @@ START_TEST(versions_that_tell_nothing_leave_it_unknown)
 	ck_assert_int_eq(pd_comm(&pd, 0).rank, -1);
 	ck_assert_uint_eq(pd.live.api_version, _i);
 }
-END_TEST
 
-START_TEST(segment_is_locked_while_the_process_lives)
+TEST(segment_is_locked_while_the_process_lives)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int pipefd[2];
@@ -153,7 +149,6 @@ START_TEST(segment_is_locked_while_the_process_lives)
 	ck_assert_int_eq(read(pipefd[0], &byte, 1), 1);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
-END_TEST
 
 static void start_and_exit(void)
 {
@@ -168,26 +163,24 @@ static void start_and_die(void)
 	PD_START(&pd, NCCL_COLL);
 }
 
-START_TEST(clean_exit_removes_the_segment)
+TEST(clean_exit_removes_the_segment)
 {
 	ck_assert_int_eq(in_child(start_and_exit), 0);
 	ck_assert_uint_eq(pd_segments(&pd), 0);
 }
-END_TEST
 
-START_TEST(sudden_death_leaves_the_segment)
+TEST(sudden_death_leaves_the_segment)
 {
 	ck_assert_int_eq(in_child(start_and_die), 0);
 	ck_assert_uint_eq(pd_segments(&pd), 1);
 }
-END_TEST
 
 static void exit_as_forked_child(void)
 {
 	exit(0);
 }
 
-START_TEST(forked_child_leaves_its_parents_segment_alone)
+TEST(forked_child_leaves_its_parents_segment_alone)
 {
 	pd_init(&pd);
 	ck_assert_int_eq(in_child(exit_as_forked_child), 0);
@@ -195,9 +188,8 @@ START_TEST(forked_child_leaves_its_parents_segment_alone)
 	ck_assert_uint_eq(pd.live.flags, 0);
 	ck_assert_uint_eq(pd_segments(&pd), 1);
 }
-END_TEST
 
-START_TEST(child_of_a_fork_without_handlers_leaves_the_segment_too)
+TEST(child_of_a_fork_without_handlers_leaves_the_segment_too)
 {
 	pid_t pid;
 
@@ -210,7 +202,6 @@ START_TEST(child_of_a_fork_without_handlers_leaves_the_segment_too)
 	ck_assert_uint_eq(pd.live.flags, 0);
 	ck_assert_uint_eq(pd_segments(&pd), 1);
 }
-END_TEST
 
 static void *inherited;
 
@@ -222,7 +213,7 @@ static void act_as_forked_child(void)
 	pd_finalize(&pd, pd.context);
 }
 
-START_TEST(forked_child_is_muted_until_its_own_init)
+TEST(forked_child_is_muted_until_its_own_init)
 {
 	pd_init(&pd);
 	inherited = PD_START(&pd, NCCL_KERNEL_CH);
@@ -234,7 +225,6 @@ START_TEST(forked_child_is_muted_until_its_own_init)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.records, 1);
 }
-END_TEST
 
 static void init_as_forked_child(void)
 {
@@ -254,7 +244,7 @@ static void init_as_forked_child(void)
 	exit(0);
 }
 
-START_TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own)
+TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own)
 {
 	pd_init(&pd);
 	PD_START(&pd, NCCL_COLL);
@@ -263,9 +253,8 @@ START_TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
 }
-END_TEST
 
-START_TEST(reload_in_one_process_goes_on_in_the_same_segment)
+TEST(reload_in_one_process_goes_on_in_the_same_segment)
 {
 	void *old = pd_init(&pd), *stale = PD_START(&pd, NCCL_COLL_API);
 
@@ -290,9 +279,8 @@ START_TEST(reload_in_one_process_goes_on_in_the_same_segment)
 	ck_assert_uint_eq(pd.live.comms_open, 1);
 	ck_assert_uint_eq(pd.lanes, 1);
 }
-END_TEST
 
-START_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew)
+TEST(names_at_an_address_that_was_mapped_anew_are_read_anew)
 {
 	static char name[16] = "OldName";
 	const struct nci_ev_coll_api *ev;
@@ -307,7 +295,6 @@ START_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew)
 	ev = (const struct nci_ev_coll_api *)pd_record(&pd, NCI_EV_COLL_API, 1);
 	ck_assert_str_eq(pd_string(&pd, ev->func), "NewName");
 }
-END_TEST
 
 /* ---- what the dead left ---- */
 
@@ -356,7 +343,7 @@ static pid_t lock_elsewhere(const char *name)
 	return pid;
 }
 
-START_TEST(old_files_of_dead_processes_are_removed_and_no_others)
+TEST(old_files_of_dead_processes_are_removed_and_no_others)
 {
 	char dead[64], fresh[64], alive[64], foreign[64], second[64];
 	pid_t locker;
@@ -385,7 +372,6 @@ START_TEST(old_files_of_dead_processes_are_removed_and_no_others)
 	ck_assert(is_there("ncclinsp.0.x"));
 	ck_assert(is_there("other"));
 }
-END_TEST
 
 /* ---- who is in the way ---- */
 
@@ -413,7 +399,7 @@ static void check_another_name_is_taken(void)
 	ck_assert_int_eq(strstr(pd.path, name)[strlen(name)], '.');
 }
 
-START_TEST(name_that_another_process_holds_is_left_to_it)
+TEST(name_that_another_process_holds_is_left_to_it)
 {
 	char name[80];
 	pid_t locker;
@@ -425,7 +411,6 @@ START_TEST(name_that_another_process_holds_is_left_to_it)
 	kill(locker, SIGKILL);
 	ck_assert_int_eq(waitpid(locker, NULL, 0), locker);
 }
-END_TEST
 
 /* In a child, whose name is known when it is there. */
 static void squat_and_record(void)
@@ -455,7 +440,7 @@ static void squat_and_exit(void)
 	exit(0);
 }
 
-START_TEST(name_that_cannot_be_had_mutes_nobody)
+TEST(name_that_cannot_be_had_mutes_nobody)
 {
 	char name[80], path[512];
 
@@ -464,10 +449,9 @@ START_TEST(name_that_cannot_be_had_mutes_nobody)
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	check_another_name_is_taken();
 }
-END_TEST
 
 /* What another user left in a sticky directory cannot be removed. */
-START_TEST(file_of_another_user_under_one_s_name_mutes_nobody)
+TEST(file_of_another_user_under_one_s_name_mutes_nobody)
 {
 	if (geteuid() != 0) {
 		fx_skip("only root can be two users");
@@ -477,37 +461,14 @@ START_TEST(file_of_another_user_under_one_s_name_mutes_nobody)
 	ck_assert_int_eq(chmod(pd.dir, 01777), 0);
 	ck_assert_int_eq(in_child(squat_and_record), 2);
 }
-END_TEST
 
-START_TEST(clean_exit_removes_a_segment_of_another_name_too)
+TEST(clean_exit_removes_a_segment_of_another_name_too)
 {
 	ck_assert_int_eq(in_child(squat_and_exit), 0);
 	ck_assert_uint_eq(pd_segments(&pd), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(header_tells_who_the_process_is),
-		FX_TEST(environment_that_does_not_fit_is_left_out_whole),
-		FX_TEST(communicator_is_published_as_init_told_it),
-		FX_LOOP(versions_that_tell_nothing_leave_it_unknown, 1, 4),
-		FX_TEST(segment_is_locked_while_the_process_lives),
-		FX_TEST(clean_exit_removes_the_segment),
-		FX_TEST(sudden_death_leaves_the_segment),
-		FX_TEST(forked_child_leaves_its_parents_segment_alone),
-		FX_TEST(child_of_a_fork_without_handlers_leaves_the_segment_too),
-		FX_TEST(forked_child_is_muted_until_its_own_init),
-		FX_TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own),
-		FX_TEST(reload_in_one_process_goes_on_in_the_same_segment),
-		FX_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew),
-		FX_TEST(old_files_of_dead_processes_are_removed_and_no_others),
-		FX_TEST(name_that_another_process_holds_is_left_to_it),
-		FX_TEST(name_that_cannot_be_had_mutes_nobody),
-		FX_TEST(file_of_another_user_under_one_s_name_mutes_nobody),
-		FX_TEST(clean_exit_removes_a_segment_of_another_name_too),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -65,44 +65,39 @@ static void is_muted(const char *why)
 	pd_finalize(&pd, pd.context);
 }
 
-START_TEST(missing_directory_mutes_with_one_line)
+TEST(missing_directory_mutes_with_one_line)
 {
 	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
 	is_muted("/nonexistent/shm: No such file");
 }
-END_TEST
 
-START_TEST(relative_directory_mutes_with_one_line)
+TEST(relative_directory_mutes_with_one_line)
 {
 	setenv("NCCLINSP_SHM_DIR", "shm", 1);
 	is_muted("Invalid argument");
 }
-END_TEST
 
-START_TEST(file_size_limit_mutes_with_one_line)
+TEST(file_size_limit_mutes_with_one_line)
 {
 	struct rlimit limit = { 4096, 4096 };
 
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	is_muted("File too large");
 }
-END_TEST
 
-START_TEST(full_file_system_mutes_with_one_line)
+TEST(full_file_system_mutes_with_one_line)
 {
 	if (fx_mount(pd.dir, "size=64k", 0))
 		is_muted("No space left");
 }
-END_TEST
 
-START_TEST(read_only_file_system_mutes_with_one_line)
+TEST(read_only_file_system_mutes_with_one_line)
 {
 	if (fx_mount(pd.dir, "size=1m", MS_RDONLY))
 		is_muted("Read-only");
 }
-END_TEST
 
-START_TEST(room_for_no_lane_refuses_and_counts)
+TEST(room_for_no_lane_refuses_and_counts)
 {
 	if (!fx_mount(pd.dir, "size=512k", 0))
 		return;
@@ -113,9 +108,8 @@ START_TEST(room_for_no_lane_refuses_and_counts)
 	ck_assert_uint_eq(pd.live.no_lane, 10);
 	ck_assert_uint_eq(pd.live.lanes, 0);
 }
-END_TEST
 
-START_TEST(segment_is_made_in_memory_or_not_at_all)
+TEST(segment_is_made_in_memory_or_not_at_all)
 {
 	char disk[] = "/var/tmp/ncclinsp-test.XXXXXX";
 
@@ -128,7 +122,6 @@ START_TEST(segment_is_made_in_memory_or_not_at_all)
 	ck_assert_int_eq(rmdir(disk), 0);
 	setenv("NCCLINSP_SHM_DIR", pd.dir, 1);
 }
-END_TEST
 
 static uint64_t took_ns;	/* the first event of a thread */
 
@@ -165,7 +158,7 @@ static int threads_with_a_lane(int n)
 }
 
 /* 16 MiB: lanes of 384 KiB may take 2 of them. */
-START_TEST(lanes_take_an_eighth_of_what_is_free)
+TEST(lanes_take_an_eighth_of_what_is_free)
 {
 	if (!fx_mount(pd.dir, "size=16m", 0))
 		return;
@@ -176,10 +169,9 @@ START_TEST(lanes_take_an_eighth_of_what_is_free)
 	ck_assert_uint_ge(pd.live.lanes, 3);
 	ck_assert_uint_le(pd.live.lanes, 16 * 1024 / 384 / 8);
 }
-END_TEST
 
 /* Making one needs a larger file, which this process may not have any more. */
-START_TEST(first_event_of_a_thread_finds_its_lane_made)
+TEST(first_event_of_a_thread_finds_its_lane_made)
 {
 	struct rlimit limit;
 
@@ -196,7 +188,6 @@ START_TEST(first_event_of_a_thread_finds_its_lane_made)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.no_lane, 0);
 }
-END_TEST
 
 static uint64_t with_limit(const char *group, const char *limit)
 {
@@ -225,7 +216,7 @@ static uint64_t with_limit(const char *group, const char *limit)
 	return room;
 }
 
-START_TEST(room_is_what_the_memory_cgroup_leaves)
+TEST(room_is_what_the_memory_cgroup_leaves)
 {
 	const char *group = "/sys/fs/cgroup/memory/ncclinsp-test-room";
 	uint64_t room;
@@ -241,7 +232,6 @@ START_TEST(room_is_what_the_memory_cgroup_leaves)
 	ck_assert_uint_gt(room, 50000000);
 	ck_assert_int_eq(rmdir(group), 0);
 }
-END_TEST
 
 /* Which hides the directory of segments. */
 static bool mount_dev_shm(const char *options)
@@ -249,7 +239,7 @@ static bool mount_dev_shm(const char *options)
 	return fx_mount("/dev/shm", options, 0) && mkdir(pd.dir, 0700) == 0;
 }
 
-START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
+TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
@@ -261,9 +251,8 @@ START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, 0);
 	ck_assert_int_eq(pd.mask & NCCL_PROXY_STEP, NCCL_PROXY_STEP);
 }
-END_TEST
 
-START_TEST(dev_shm_without_a_limit_has_room)
+TEST(dev_shm_without_a_limit_has_room)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
@@ -272,7 +261,6 @@ START_TEST(dev_shm_without_a_limit_has_room)
 	pd_init(&pd);
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
 }
-END_TEST
 
 static void fill_dev_shm(size_t bytes)
 {
@@ -284,7 +272,7 @@ static void fill_dev_shm(size_t bytes)
 }
 
 /* Toggled on again, it would lie where graphs were captured meanwhile. */
-START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
+TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
@@ -305,7 +293,6 @@ START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
 	ck_assert_uint_eq(infos, 2);
 	ck_assert_ptr_nonnull(strstr(logged, "not timed any more"));
 }
-END_TEST
 
 /* Of the C library's and of everybody's in this process; 0: not told here. */
 static unsigned long long reads_so_far(void)
@@ -321,7 +308,7 @@ static unsigned long long reads_so_far(void)
 	return reads;
 }
 
-START_TEST(communicators_that_come_together_look_at_the_machine_once)
+TEST(communicators_that_come_together_look_at_the_machine_once)
 {
 	unsigned long long before;
 
@@ -333,9 +320,8 @@ START_TEST(communicators_that_come_together_look_at_the_machine_once)
 		pd_init_named(&pd, 2, "more", NULL);
 	ck_assert_uint_le(reads_so_far() - before, 2);
 }
-END_TEST
 
-START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
+TEST(space_that_comes_later_is_used_by_the_next_first_init)
 {
 	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
 	pd.context = pd_init_named(&pd, 1, "muted", logger);
@@ -345,9 +331,8 @@ START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
 	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));
 	pd_read(&pd);
 }
-END_TEST
 
-START_TEST(old_versions_say_on_stderr_why_they_are_muted)
+TEST(old_versions_say_on_stderr_why_they_are_muted)
 {
 	char text[256] = "";
 	int pipefd[2];
@@ -364,9 +349,8 @@ START_TEST(old_versions_say_on_stderr_why_they_are_muted)
 	ck_assert_ptr_nonnull(strstr(text, "/nonexistent/shm: No such file"));
 	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
 }
-END_TEST
 
-START_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
+TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
 {
 	void *a = pd_init_named(&pd, 1, "a", logger), *b;
 
@@ -379,7 +363,6 @@ START_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
 	ck_assert_uint_eq(infos, 2);
 	ck_assert_uint_eq(warnings, 0);
 }
-END_TEST
 
 static unsigned int calls_of_other;
 
@@ -395,7 +378,7 @@ static void logger_of_other_nccl(int level, unsigned long flags, const char *fil
 }
 
 /* Two NCCLs in one process: the one whose communicator is gone may be unmapped. */
-START_TEST(last_line_goes_to_the_logger_that_came_with_the_communicator)
+TEST(last_line_goes_to_the_logger_that_came_with_the_communicator)
 {
 	void *a = pd_init_named(&pd, 1, "a", logger);
 	void *b = pd_init_named(&pd, 2, "b", logger_of_other_nccl);
@@ -406,30 +389,8 @@ START_TEST(last_line_goes_to_the_logger_that_came_with_the_communicator)
 	ck_assert_uint_eq(calls_of_other, 0);
 	ck_assert_uint_eq(infos, 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(missing_directory_mutes_with_one_line),
-		FX_TEST(relative_directory_mutes_with_one_line),
-		FX_TEST(file_size_limit_mutes_with_one_line),
-		FX_TEST(full_file_system_mutes_with_one_line),
-		FX_TEST(read_only_file_system_mutes_with_one_line),
-		FX_TEST(room_for_no_lane_refuses_and_counts),
-		FX_TEST(segment_is_made_in_memory_or_not_at_all),
-		FX_TEST(lanes_take_an_eighth_of_what_is_free),
-		FX_TEST(first_event_of_a_thread_finds_its_lane_made),
-		FX_TEST(room_is_what_the_memory_cgroup_leaves),
-		FX_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why),
-		FX_TEST(dev_shm_without_a_limit_has_room),
-		FX_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good),
-		FX_TEST(communicators_that_come_together_look_at_the_machine_once),
-		FX_TEST(space_that_comes_later_is_used_by_the_next_first_init),
-		FX_TEST(old_versions_say_on_stderr_why_they_are_muted),
-		FX_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize),
-		FX_TEST(last_line_goes_to_the_logger_that_came_with_the_communicator),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

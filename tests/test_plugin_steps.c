@@ -25,7 +25,7 @@ static const struct nci_ev_proxy_op *op_record(unsigned int n)
 	return (const struct nci_ev_proxy_op *)pd_record(&pd, NCI_EV_PROXY_OP, n);
 }
 
-START_TEST(repeated_start_of_a_receive_step_gives_the_same_handle)
+TEST(repeated_start_of_a_receive_step_gives_the_same_handle)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP, .receive = 1);
 	void *first = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 3);
@@ -40,18 +40,16 @@ START_TEST(repeated_start_of_a_receive_step_gives_the_same_handle)
 	ck_assert_uint_eq(step_record(0)->form & 0xf0, 0);
 	ck_assert_ptr_ne(PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 3), first);
 }
-END_TEST
 
-START_TEST(equal_steps_of_two_operations_are_two_events)
+TEST(equal_steps_of_two_operations_are_two_events)
 {
 	void *a = PD_START(&pd, NCCL_PROXY_OP), *b = PD_START(&pd, NCCL_PROXY_OP);
 
 	ck_assert_ptr_ne(PD_START(&pd, NCCL_PROXY_STEP, .parent = a, .step = 3),
 			 PD_START(&pd, NCCL_PROXY_STEP, .parent = b, .step = 3));
 }
-END_TEST
 
-START_TEST(step_in_the_place_of_an_unstopped_one_closes_it)
+TEST(step_in_the_place_of_an_unstopped_one_closes_it)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP, .receive = 1);
 	void *lost = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 1);
@@ -71,9 +69,8 @@ START_TEST(step_in_the_place_of_an_unstopped_one_closes_it)
 	ck_assert_uint_eq(op_record(0)->steps_done, 2);
 	ck_assert_uint_eq(pd.lane[0].stale, 1);
 }
-END_TEST
 
-START_TEST(stop_of_an_operation_closes_its_open_steps)
+TEST(stop_of_an_operation_closes_its_open_steps)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP);
 
@@ -92,9 +89,8 @@ START_TEST(stop_of_an_operation_closes_its_open_steps)
 	ck_assert_uint_eq(op_record(0)->steps_done, 8);
 	ck_assert_uint_eq(op_record(0)->bytes, 80);
 }
-END_TEST
 
-START_TEST(many_steps_add_up_in_their_operation)
+TEST(many_steps_add_up_in_their_operation)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP);
 
@@ -109,9 +105,8 @@ START_TEST(many_steps_add_up_in_their_operation)
 	pd_read(&pd);
 	ck_assert_uint_eq(op_record(0)->bytes, UINT64_C(3000000000000));
 }
-END_TEST
 
-START_TEST(steps_outlive_their_operation_and_its_slot)
+TEST(steps_outlive_their_operation_and_its_slot)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP), *step;
 
@@ -123,7 +118,6 @@ START_TEST(steps_outlive_their_operation_and_its_slot)
 	ck_assert_uint_eq(step_record(0)->parent, (uint64_t)op);
 	ck_assert_uint_eq(step_record(0)->comm, 0);
 }
-END_TEST
 
 /* The event began when the counter did: NCCL must have forgotten it. */
 static void grow_old(void *handle)
@@ -140,7 +134,7 @@ static void grow_old(void *handle)
 	close(fd);
 }
 
-START_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
+TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
 {
 	void *op[2] = { PD_START(&pd, NCCL_PROXY_OP), PD_START(&pd, NCCL_PROXY_OP) };
 	void *lost, *step;
@@ -158,9 +152,8 @@ START_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
 	ck_assert_ptr_nonnull(pd_slot(&pd, step));
 	ck_assert_uint_eq(pd.records, 0);
 }
-END_TEST
 
-START_TEST(step_has_the_communicator_of_its_operation)
+TEST(step_has_the_communicator_of_its_operation)
 {
 	void *other = pd_init_named(&pd, 99, "other", NULL);
 	void *op = PD_START(&pd, NCCL_PROXY_OP, .context = other);
@@ -169,20 +162,8 @@ START_TEST(step_has_the_communicator_of_its_operation)
 	pd_read(&pd);
 	ck_assert_uint_eq(step_record(0)->comm, 1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(repeated_start_of_a_receive_step_gives_the_same_handle),
-		FX_TEST(equal_steps_of_two_operations_are_two_events),
-		FX_TEST(step_in_the_place_of_an_unstopped_one_closes_it),
-		FX_TEST(stop_of_an_operation_closes_its_open_steps),
-		FX_TEST(many_steps_add_up_in_their_operation),
-		FX_TEST(steps_outlive_their_operation_and_its_slot),
-		FX_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot),
-		FX_TEST(step_has_the_communicator_of_its_operation),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

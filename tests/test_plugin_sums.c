@@ -39,7 +39,7 @@ static const struct nci_ev_proxy_sums *sums_record(unsigned int n)
 	return (const struct nci_ev_proxy_sums *)pd_record(&pd, NCI_EV_PROXY_SUMS, n);
 }
 
-START_TEST(steps_leave_one_record_of_what_they_add_up_to)
+TEST_LOOP(steps_leave_one_record_of_what_they_add_up_to, 0, 2)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP, .receive = _i);
 	const struct nci_ev_proxy_sums *sums;
@@ -69,10 +69,9 @@ START_TEST(steps_leave_one_record_of_what_they_add_up_to)
 	ck_assert_uint_eq(op_record(0)->steps_done, 5);
 	ck_assert_uint_eq(op_record(0)->bytes, 510);
 }
-END_TEST
 
 /* Only the record of an operation has the books. */
-START_TEST(step_of_no_operation_leaves_its_parent_as_it_is)
+TEST(step_of_no_operation_leaves_its_parent_as_it_is)
 {
 	void *coll = PD_START(&pd, NCCL_COLL);
 	struct nci_slot before = *(const struct nci_slot *)pd_slot(&pd, coll);
@@ -84,9 +83,8 @@ START_TEST(step_of_no_operation_leaves_its_parent_as_it_is)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.records, 1);
 }
-END_TEST
 
-START_TEST(sums_are_read_while_they_grow)
+TEST(sums_are_read_while_they_grow)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP);
 	const struct nci_ev_proxy_op *live;
@@ -102,9 +100,8 @@ START_TEST(sums_are_read_while_they_grow)
 	ck_assert_uint_eq(sums->steps, 1);
 	ck_assert_uint_ge(sums->stop, sums->start);
 }
-END_TEST
 
-START_TEST(step_that_did_not_tell_all_is_counted_and_not_timed)
+TEST(step_that_did_not_tell_all_is_counted_and_not_timed)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP), *h;
 
@@ -123,9 +120,8 @@ START_TEST(step_that_did_not_tell_all_is_counted_and_not_timed)
 	ck_assert_uint_eq(op_record(0)->bytes, 30);
 	ck_assert_uint_eq(op_record(0)->sums, 0);
 }
-END_TEST
 
-START_TEST(repeated_polls_of_a_full_peer_are_counted)
+TEST(repeated_polls_of_a_full_peer_are_counted)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP), *h;
 
@@ -139,9 +135,8 @@ START_TEST(repeated_polls_of_a_full_peer_are_counted)
 	pd_read(&pd);
 	ck_assert_uint_eq(sums_record(0)->repeats, 11);
 }
-END_TEST
 
-START_TEST(sums_cost_no_slot_for_good)
+TEST(sums_cost_no_slot_for_good)
 {
 	for (int i = 0; i < 4 * SHMRING_SLOTS; i++) {
 		void *op = PD_START(&pd, NCCL_PROXY_OP);
@@ -153,9 +148,8 @@ START_TEST(sums_cost_no_slot_for_good)
 	ck_assert_uint_eq(pd.lane[0].pool_full, 0);
 	ck_assert_uint_eq(sums_record(0)->steps, 1);
 }
-END_TEST
 
-START_TEST(steps_of_a_full_pool_are_counted_and_not_timed)
+TEST(steps_of_a_full_pool_are_counted_and_not_timed)
 {
 	void *op = PD_START(&pd, NCCL_PROXY_OP), *h;
 
@@ -171,7 +165,6 @@ START_TEST(steps_of_a_full_pool_are_counted_and_not_timed)
 	ck_assert_uint_eq(pd.records, 1);
 	ck_assert_uint_eq(op_record(0)->steps_done, 1);
 }
-END_TEST
 
 /* ---- the arithmetic, against ticks that are counted one by one ---------------- */
 
@@ -250,7 +243,7 @@ static void check_points(const struct nci_ev_proxy_sums *sums)
 	ck_assert_uint_eq(sums->point[1].span, least[to].span);
 }
 
-START_TEST(sums_are_what_counting_every_tick_gives)
+TEST(sums_are_what_counting_every_tick_gives)
 {
 	for (int round = 0; round < 300; round++) {
 		struct nci_ev_proxy_sums sums = { 0 }, plain = { 0 };
@@ -289,9 +282,8 @@ START_TEST(sums_are_what_counting_every_tick_gives)
 		check_points(&sums);
 	}
 }
-END_TEST
 
-START_TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
+TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
 {
 	const uint32_t coarse = NCI_SPAN_COARSE | 0x800;
 	static struct nci_ev_proxy_sums sums;
@@ -320,9 +312,8 @@ START_TEST(step_is_plain_if_its_spans_are_exact_and_in_order)
 	ck_assert(!nci_sums_leave_plain(&sums, &step, 7 + NCI_SPAN_COARSE));
 	ck_assert_uint_eq(sums.stop, 0);
 }
-END_TEST
 
-START_TEST(times_too_long_for_a_span_and_out_of_order_do_no_harm)
+TEST(times_too_long_for_a_span_and_out_of_order_do_no_harm)
 {
 	const uint64_t hour = UINT64_C(3600) * 3000000000;
 	struct nci_ev_proxy_step step = {
@@ -343,22 +334,8 @@ START_TEST(times_too_long_for_a_span_and_out_of_order_do_no_harm)
 	ck_assert_uint_le(sums.ticks[2] - hour, 1 << NCI_SPAN_SHIFT);
 	ck_assert_uint_le(sums.busy, 6 * hour);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(steps_leave_one_record_of_what_they_add_up_to, 0, 2),
-		FX_TEST(step_of_no_operation_leaves_its_parent_as_it_is),
-		FX_TEST(sums_are_read_while_they_grow),
-		FX_TEST(step_that_did_not_tell_all_is_counted_and_not_timed),
-		FX_TEST(repeated_polls_of_a_full_peer_are_counted),
-		FX_TEST(sums_cost_no_slot_for_good),
-		FX_TEST(steps_of_a_full_pool_are_counted_and_not_timed),
-		FX_TEST(sums_are_what_counting_every_tick_gives),
-		FX_TEST(step_is_plain_if_its_spans_are_exact_and_in_order),
-		FX_TEST(times_too_long_for_a_span_and_out_of_order_do_no_harm),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -51,7 +51,7 @@ static uint64_t called_tag(void)
 	return NCI_FORM_LINES(rec->form) == 2 ? api->tag : 0;
 }
 
-START_TEST(operations_have_the_tag_of_their_thread)
+TEST_LOOP(operations_have_the_tag_of_their_thread, 1, 8)
 {
 	setup(_i);
 	if (!can_find())
@@ -75,9 +75,8 @@ START_TEST(operations_have_the_tag_of_their_thread)
 	if (_i >= 5)
 		ck_assert_uint_eq(called_tag(), 0);
 }
-END_TEST
 
-START_TEST(what_nccl_tells_goes_before)
+TEST(what_nccl_tells_goes_before)
 {
 	setup(7);
 	if (!can_find())
@@ -85,7 +84,6 @@ START_TEST(what_nccl_tells_goes_before)
 	ncclinsp_tag_set(7);
 	ck_assert_uint_eq(posted_tag(9), 9);
 }
-END_TEST
 
 static void *post_in_a_thread(void *tag)
 {
@@ -94,7 +92,7 @@ static void *post_in_a_thread(void *tag)
 	return NULL;
 }
 
-START_TEST(a_tag_is_of_one_thread)
+TEST(a_tag_is_of_one_thread)
 {
 	pthread_t thread;
 	uint64_t tag = 0;
@@ -108,9 +106,8 @@ START_TEST(a_tag_is_of_one_thread)
 	ck_assert_uint_eq(tag, 5);
 	ck_assert_uint_eq(posted_tag(0), 7);
 }
-END_TEST
 
-START_TEST(tags_that_are_too_deep_are_counted_all_the_same)
+TEST(tags_that_are_too_deep_are_counted_all_the_same)
 {
 	setup(6);
 	if (!can_find())
@@ -122,27 +119,17 @@ START_TEST(tags_that_are_too_deep_are_counted_all_the_same)
 		ncclinsp_tag_pop();
 	ck_assert_uint_eq(posted_tag(0), 3);
 }
-END_TEST
 
 /* Before NCCL has loaded it, and where it never does. */
-START_TEST(without_the_plugin_nothing_happens)
+TEST(without_the_plugin_nothing_happens)
 {
 	ncclinsp_tag_set(7);
 	ncclinsp_tag_push(8);
 	ncclinsp_tag_pop();
 	ncclinsp_tag_pop();
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(without_the_plugin_nothing_happens),
-		FX_LOOP(operations_have_the_tag_of_their_thread, 1, 8),
-		FX_TEST(what_nccl_tells_goes_before),
-		FX_TEST(a_tag_is_of_one_thread),
-		FX_TEST(tags_that_are_too_deep_are_counted_all_the_same),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void *init_and_record(void *arg)
 	return NULL;
 }
 
-START_TEST(communicators_created_at_once_are_all_recorded)
+TEST(communicators_created_at_once_are_all_recorded)
 {
 	unsigned int seen[THREADS] = { 0 }, ranks = 0;
 
@@ -76,7 +76,6 @@ START_TEST(communicators_created_at_once_are_all_recorded)
 	}
 	ck_assert_uint_eq(ranks, (1u << THREADS) - 1);
 }
-END_TEST
 
 static void *init_and_finalize(void *arg)
 {
@@ -91,14 +90,13 @@ static void *init_and_finalize(void *arg)
 	return NULL;
 }
 
-START_TEST(inits_and_finalizes_at_once_leave_nothing_open)
+TEST(inits_and_finalizes_at_once_leave_nothing_open)
 {
 	run(THREADS, init_and_finalize);
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.comms_open, 0);
 	ck_assert_uint_eq(pd.live.comms, 20 * THREADS);
 }
-END_TEST
 
 static void *one_event(void *arg)
 {
@@ -112,7 +110,7 @@ static void *one_event(void *arg)
 	return NULL;
 }
 
-START_TEST(threads_beyond_the_last_lane_are_refused_and_counted)
+TEST(threads_beyond_the_last_lane_are_refused_and_counted)
 {
 	pd_init(&pd);
 	run(200, one_event);
@@ -121,7 +119,6 @@ START_TEST(threads_beyond_the_last_lane_are_refused_and_counted)
 	ck_assert_uint_eq(pd.records, NCI_MAX_LANES);
 	ck_assert_uint_eq(pd.live.no_lane, 200 - NCI_MAX_LANES);
 }
-END_TEST
 
 static void *holder(void *arg)
 {
@@ -149,7 +146,7 @@ static unsigned int refused_of(unsigned int n)
 	return refused;
 }
 
-START_TEST(thread_without_a_lane_gets_one_when_others_have_ended)
+TEST(thread_without_a_lane_gets_one_when_others_have_ended)
 {
 	pthread_t thread[NCI_MAX_LANES];
 
@@ -165,9 +162,8 @@ START_TEST(thread_without_a_lane_gets_one_when_others_have_ended)
 	ck_assert_uint_lt(refused_of(5000), 2500);
 	pthread_barrier_destroy(&barrier);
 }
-END_TEST
 
-START_TEST(lanes_of_dead_threads_are_used_again)
+TEST(lanes_of_dead_threads_are_used_again)
 {
 	pd_init(&pd);
 	for (int i = 0; i < 300; i++)
@@ -177,7 +173,6 @@ START_TEST(lanes_of_dead_threads_are_used_again)
 	ck_assert_uint_le(pd.live.lanes, 4);	/* a tid lingers for a moment after the join */
 	ck_assert_uint_eq(pd.live.no_lane, 0);
 }
-END_TEST
 
 static void *handles[THREADS][ROUNDS];
 
@@ -195,7 +190,7 @@ static void *start_many(void *arg)
 	return NULL;
 }
 
-START_TEST(events_stopped_on_other_threads_are_recorded_once)
+TEST(events_stopped_on_other_threads_are_recorded_once)
 {
 	static bool seen[NCI_MAX_LANES][SHMRING_SLOTS];
 
@@ -210,7 +205,6 @@ START_TEST(events_stopped_on_other_threads_are_recorded_once)
 		seen[nci_token_lane(token)][nci_token_slot(token)] = true;
 	}
 }
-END_TEST
 
 static char names[THREADS][64][24];
 
@@ -230,7 +224,7 @@ static void *use_names(void *arg)
 	return NULL;
 }
 
-START_TEST(new_names_seen_at_once_are_published_once)
+TEST(new_names_seen_at_once_are_published_once)
 {
 	unsigned int times[64] = { 0 }, unknown = 0;
 
@@ -254,9 +248,8 @@ START_TEST(new_names_seen_at_once_are_published_once)
 	/* Whoever meets a name in the making, for too long, does without it. */
 	ck_assert_uint_le(unknown, pd.live.no_string);
 }
-END_TEST
 
-START_TEST(names_beyond_the_table_are_unknown_and_counted)
+TEST(names_beyond_the_table_are_unknown_and_counted)
 {
 	static char text[400][8];
 	const struct nci_ev_coll_api *ev;
@@ -281,9 +274,8 @@ START_TEST(names_beyond_the_table_are_unknown_and_counted)
 	}
 	ck_assert_uint_ge(pd.live.no_string, 400 - (SHMRING_STRINGS - known));
 }
-END_TEST
 
-START_TEST(long_names_are_cut_and_stay_one_name)
+TEST(long_names_are_cut_and_stay_one_name)
 {
 	static char a[128], b[128];
 	const struct nci_ev_coll_api *ev[2];
@@ -299,7 +291,6 @@ START_TEST(long_names_are_cut_and_stay_one_name)
 	ck_assert_uint_ne(ev[0]->func, 0);
 	ck_assert_uint_eq(ev[0]->func, ev[1]->func);
 }
-END_TEST
 
 /* Threads of NCCL's network plugins stop what was never started: a NULL handle. */
 static void *stop_nothing(void *arg)
@@ -315,7 +306,7 @@ static void *stop_nothing(void *arg)
 	return NULL;
 }
 
-START_TEST(stops_of_nothing_while_the_segment_is_made_do_nothing)
+TEST_LOOP(stops_of_nothing_while_the_segment_is_made_do_nothing, 0, MEETINGS)
 {
 	_Atomic bool over = false;
 	pthread_t thread;
@@ -329,22 +320,8 @@ START_TEST(stops_of_nothing_while_the_segment_is_made_do_nothing)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.unknown_state, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(communicators_created_at_once_are_all_recorded),
-		FX_LOOP(stops_of_nothing_while_the_segment_is_made_do_nothing, 0, MEETINGS),
-		FX_TEST(inits_and_finalizes_at_once_leave_nothing_open),
-		FX_TEST(threads_beyond_the_last_lane_are_refused_and_counted),
-		FX_TEST(lanes_of_dead_threads_are_used_again),
-		FX_TEST(thread_without_a_lane_gets_one_when_others_have_ended),
-		FX_TEST(events_stopped_on_other_threads_are_recorded_once),
-		FX_TEST(new_names_seen_at_once_are_published_once),
-		FX_TEST(names_beyond_the_table_are_unknown_and_counted),
-		FX_TEST(long_names_are_cut_and_stay_one_name),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -75,7 +75,7 @@ static void *first_event_then_another(void *arg)
 	return NULL;
 }
 
-START_TEST(libraries_loaded_later_cost_a_callback_no_allocation)
+TEST(libraries_loaded_later_cost_a_callback_no_allocation)
 {
 	pthread_t thread;
 	char path[512];
@@ -99,13 +99,8 @@ START_TEST(libraries_loaded_later_cost_a_callback_no_allocation)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.records, 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(libraries_loaded_later_cost_a_callback_no_allocation),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

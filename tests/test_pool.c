@@ -6,7 +6,7 @@
 
 #include "tests/fixture.h"
 
-START_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
+TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
 {
 	struct pool pool;
 	uint32_t item;
@@ -26,9 +26,8 @@ START_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
 	ck_assert_uint_eq(pool.used, 3);
 	pool_deinit(&pool);
 }
-END_TEST
 
-START_TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound)
+TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound)
 {
 	struct index index;
 
@@ -43,10 +42,9 @@ START_TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound)
 	ck_assert_uint_le((index.mask + 1) * sizeof(struct index_place), index_bytes(&index));
 	index_deinit(&index);
 }
-END_TEST
 
 /* Few possible keys, so that runs of neighbours are made and torn all the time. */
-START_TEST(index_agrees_with_an_array_under_random_changes)
+TEST_LOOP(index_agrees_with_an_array_under_random_changes, 0, 8)
 {
 	enum { KEYS = 64 };
 	uint32_t model[KEYS];
@@ -82,14 +80,13 @@ START_TEST(index_agrees_with_an_array_under_random_changes)
 	ck_assert_uint_eq(index_find(&index, 1), POOL_NONE);
 	index_deinit(&index);
 }
-END_TEST
 
 struct item {
 	uint32_t number;
 	struct pool_link link;
 };
 
-START_TEST(list_keeps_its_order_when_items_leave_and_come_back)
+TEST(list_keeps_its_order_when_items_leave_and_come_back)
 {
 	static const uint32_t expected[] = { 1, 3, 0, 2 };
 	struct pool_list list;
@@ -114,16 +111,8 @@ START_TEST(list_keeps_its_order_when_items_leave_and_come_back)
 	ck_assert_uint_eq(list.last, POOL_NONE);
 	pool_deinit(&pool);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound),
-		FX_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty),
-		FX_LOOP(index_agrees_with_an_array_under_random_changes, 0, 8),
-		FX_TEST(list_keeps_its_order_when_items_leave_and_come_back),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -165,7 +165,7 @@ static void tell_one(struct probe_event e)
 	loop_once(loop, 0);
 }
 
-START_TEST(what_is_to_be_watched_is_said_once_and_again_when_it_changes)
+TEST(what_is_to_be_watched_is_said_once_and_again_when_it_changes)
 {
 	int32_t numbers[8];
 
@@ -183,9 +183,8 @@ START_TEST(what_is_to_be_watched_is_said_once_and_again_when_it_changes)
 	look();
 	ck_assert_int_eq(asked(numbers), 0);
 }
-END_TEST
 
-START_TEST(process_that_only_claims_its_number_is_not_watched)
+TEST(process_that_only_claims_its_number_is_not_watched)
 {
 	int32_t numbers[8];
 
@@ -196,9 +195,8 @@ START_TEST(process_that_only_claims_its_number_is_not_watched)
 	ck_assert_uint_eq(probelink_stats(l)->refused, 1);
 	ck_assert_ptr_null(probelink_end(l, ID));
 }
-END_TEST
 
-START_TEST(waits_signals_and_kills_are_taken_over)
+TEST(waits_signals_and_kills_are_taken_over)
 {
 	struct probe_event kill = { .at_ns = loop_clock_ns(), .number = PID, .kind = PROBE_OOM,
 				    .cgroup = "job_4711" };
@@ -222,9 +220,8 @@ START_TEST(waits_signals_and_kills_are_taken_over)
 	ck_assert_uint_eq(probelink_stats(l)->refused, 0);
 	ck_assert_ptr_null(probelink_end(l, ID + 1));
 }
-END_TEST
 
-START_TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address)
+TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address)
 {
 	struct slow_peer_resent out;
 	uint64_t at_ns;
@@ -249,10 +246,9 @@ START_TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address)
 	loop_once(loop, 0);
 	ck_assert_uint_eq(resent_at(ID, at_ns).segments, UNKNOWN_U64);
 }
-END_TEST
 
 /* What made room while it still counted is lost, and told so. */
-START_TEST(addresses_beyond_the_table_make_room_and_are_counted)
+TEST(addresses_beyond_the_table_make_room_and_are_counted)
 {
 	struct probe_event e = resent_by(PID, 1, 2);
 
@@ -265,9 +261,8 @@ START_TEST(addresses_beyond_the_table_make_room_and_are_counted)
 	ck_assert_uint_eq(probelink_stats(l)->refused, 0);
 	ck_assert_uint_eq(probelink_stats(l)->lost, 1);
 }
-END_TEST
 
-START_TEST(event_that_cannot_be_true_is_refused_and_counted)
+TEST(event_that_cannot_be_true_is_refused_and_counted)
 {
 	struct probe_event bad[14];
 	const uint32_t n = sizeof(bad) / sizeof(bad[0]);
@@ -298,9 +293,8 @@ START_TEST(event_that_cannot_be_true_is_refused_and_counted)
 	ck_assert_uint_eq(resent_at(ID, now_ns).segments, 0);
 	ck_assert(probelink_stats(l)->connected);
 }
-END_TEST
 
-START_TEST(text_without_an_end_or_with_controls_is_made_harmless)
+TEST(text_without_an_end_or_with_controls_is_made_harmless)
 {
 	struct probe_event e = wait_of(TID);
 
@@ -309,9 +303,8 @@ START_TEST(text_without_an_end_or_with_controls_is_made_harmless)
 	tell_one(e);
 	ck_assert_str_eq(last.taker[0].command, "???????????????");
 }
-END_TEST
 
-START_TEST(packet_of_another_size_ends_the_connection)
+TEST_LOOP(packet_of_another_size_ends_the_connection, 0, 5)
 {
 	static const struct probe_event e[PROBE_BATCH + 1];
 	static const size_t sizes[] = { 1, sizeof(e[0]) - 1, sizeof(e[0]) + 8, sizeof(e), 0 };
@@ -326,10 +319,9 @@ START_TEST(packet_of_another_size_ends_the_connection)
 	ck_assert_uint_eq(probelink_stats(l)->threads, 0);
 	ck_assert_uint_eq(waits, 0);
 }
-END_TEST
 
 /* As many as its socket holds, again and again. */
-START_TEST(flood_is_read_up_to_a_bound_until_the_next_look)
+TEST(flood_is_read_up_to_a_bound_until_the_next_look)
 {
 	struct probe_event e = wait_of(TID);
 	uint64_t read;
@@ -347,9 +339,8 @@ START_TEST(flood_is_read_up_to_a_bound_until_the_next_look)
 	loop_once(loop, 0);
 	ck_assert_uint_gt(probelink_stats(l)->events, read);
 }
-END_TEST
 
-START_TEST(losses_that_the_probe_tells_are_added_up_over_its_connections)
+TEST(losses_that_the_probe_tells_are_added_up_over_its_connections)
 {
 	struct probe_event e = wait_of(TID);
 
@@ -367,9 +358,8 @@ START_TEST(losses_that_the_probe_tells_are_added_up_over_its_connections)
 	tell_one(e);
 	ck_assert_uint_eq(probelink_stats(l)->lost, 7);
 }
-END_TEST
 
-START_TEST(absent_probe_is_looked_for_every_ten_seconds)
+TEST(absent_probe_is_looked_for_every_ten_seconds)
 {
 	look();
 	ck_assert(!probelink_stats(l)->connected);
@@ -380,10 +370,9 @@ START_TEST(absent_probe_is_looked_for_every_ten_seconds)
 	look();
 	ck_assert(probelink_stats(l)->connected);
 }
-END_TEST
 
 /* It has a connection and reads nothing. */
-START_TEST(probe_that_hangs_is_not_waited_for)
+TEST(probe_that_hangs_is_not_waited_for)
 {
 	probe_listen();
 	watch_thread();
@@ -393,24 +382,8 @@ START_TEST(probe_that_hangs_is_not_waited_for)
 	}
 	ck_assert(probelink_stats(l)->connected);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_is_to_be_watched_is_said_once_and_again_when_it_changes),
-		FX_TEST(process_that_only_claims_its_number_is_not_watched),
-		FX_TEST(waits_signals_and_kills_are_taken_over),
-		FX_TEST(segments_sent_again_are_those_of_half_a_minute_to_one_address),
-		FX_TEST(addresses_beyond_the_table_make_room_and_are_counted),
-		FX_TEST(event_that_cannot_be_true_is_refused_and_counted),
-		FX_TEST(text_without_an_end_or_with_controls_is_made_harmless),
-		FX_LOOP(packet_of_another_size_ends_the_connection, 0, 5),
-		FX_TEST(flood_is_read_up_to_a_bound_until_the_next_look),
-		FX_TEST(losses_that_the_probe_tells_are_added_up_over_its_connections),
-		FX_TEST(absent_probe_is_looked_for_every_ten_seconds),
-		FX_TEST(probe_that_hangs_is_not_waited_for),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -15,7 +15,7 @@ static void gpus_add(const char *place)
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 }
 
-START_TEST(gpus_are_counted_in_the_order_of_their_places_on_the_bus)
+TEST(gpus_are_counted_in_the_order_of_their_places_on_the_bus)
 {
 	static const char *const places[] = { "0001:1b:00.0", "0000:c1:00.0", "0000:0a:00.0",
 					      "0000:3b:00.0" };
@@ -27,9 +27,8 @@ START_TEST(gpus_are_counted_in_the_order_of_their_places_on_the_bus)
 	ck_assert_int_eq(proc_gpu_index(fx_tmpdir(), "00000000:C1:00.0"), 2);
 	ck_assert_int_eq(proc_gpu_index(fx_tmpdir(), "0001:1b:00.0"), 3);
 }
-END_TEST
 
-START_TEST(number_of_a_gpu_that_is_not_listed_is_unknown)
+TEST(number_of_a_gpu_that_is_not_listed_is_unknown)
 {
 	gpus_add("0000:3b:00.0");
 	gpus_add("by-uuid");
@@ -38,14 +37,8 @@ START_TEST(number_of_a_gpu_that_is_not_listed_is_unknown)
 	ck_assert_int_eq(proc_gpu_index("/nowhere", "0000:3b:00.0"), UNKNOWN_I32);
 	ck_assert_int_eq(proc_gpu_index(fx_tmpdir(), "0000:3b:00.0"), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(gpus_are_counted_in_the_order_of_their_places_on_the_bus),
-		FX_TEST(number_of_a_gpu_that_is_not_listed_is_unknown),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

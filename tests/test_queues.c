@@ -83,7 +83,7 @@ static void give(uint8_t channel, uint32_t queue, uint64_t flight_ns, int times)
 	}
 }
 
-START_TEST(requests_of_a_queue_pair_are_counted_and_timed)
+TEST(requests_of_a_queue_pair_are_counted_and_timed)
 {
 	give(3, 300, 10000, 99);
 	give(3, 300, 500000, 1);
@@ -109,9 +109,8 @@ START_TEST(requests_of_a_queue_pair_are_counted_and_timed)
 	look(LINKS_60S);
 	ck_assert_double_eq_tol((double)rows[0].p99_ns, 500000, 5000);
 }
-END_TEST
 
-START_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel)
+TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel)
 {
 	for (uint32_t queue = 0; queue < 8; queue++)
 		give(queue / 4, 300 + queue, queue == 5 ? 40000 : 10000, 30);
@@ -122,7 +121,6 @@ START_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel)
 	ck_assert(slow_queue_is_slow(&rows[0].load));
 	ck_assert(!slow_queue_is_slow(&rows[1].load));
 }
-END_TEST
 
 /* Three of each, of which those that are unlike take longer. */
 static void give_like(int what)
@@ -150,7 +148,7 @@ static void give_like(int what)
 		fx_give(&fx, &fx.a, &r);
 }
 
-START_TEST(only_like_is_compared_with_like)
+TEST_LOOP(only_like_is_compared_with_like, 0, 6)
 {
 	give_like(_i);
 	ck_assert_int_eq(look(LINKS_ALL), 2);
@@ -158,10 +156,9 @@ START_TEST(only_like_is_compared_with_like)
 	ck_assert_double_lt(rows[1].load.ratio, 0);
 	ck_assert_uint_eq(rows[0].load.others + rows[1].load.others, 0);
 }
-END_TEST
 
 /* Receives, and requests of which nobody knows where they go, for two reasons. */
-START_TEST(some_are_never_compared)
+TEST_LOOP(some_are_never_compared, 0, 3)
 {
 	union fx_record r;
 
@@ -179,9 +176,8 @@ START_TEST(some_are_never_compared)
 	for (int i = 0; i < 3; i++)
 		ck_assert_double_lt(rows[i].load.ratio, 0);
 }
-END_TEST
 
-START_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer)
+TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer)
 {
 	union fx_record r = make_request(2, 17, 10000);
 
@@ -196,9 +192,8 @@ START_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer)
 	ck_assert_int_eq(rows[0].who.rank, 0);
 	ck_assert_double_lt(rows[0].load.ratio, 0);
 }
-END_TEST
 
-START_TEST(requests_for_another_process_are_of_its_communicator)
+TEST(requests_for_another_process_are_of_its_communicator)
 {
 	union fx_record r = make_request(0, 300, 10000);
 
@@ -216,9 +211,8 @@ START_TEST(requests_for_another_process_are_of_its_communicator)
 	ck_assert_double_lt(rows[0].rate, 0);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 1);
 }
-END_TEST
 
-START_TEST(what_has_no_payload_or_no_end_is_not_taken)
+TEST(what_has_no_payload_or_no_end_is_not_taken)
 {
 	union fx_record r = make_request(0, 300, 10000);
 
@@ -236,9 +230,8 @@ START_TEST(what_has_no_payload_or_no_end_is_not_taken)
 	ck_assert_uint_eq(queues_stats(queues)->refused, 2);
 	ck_assert_int_eq(look(LINKS_ALL), 0);
 }
-END_TEST
 
-START_TEST(the_last_minute_forgets_what_all_the_time_keeps)
+TEST(the_last_minute_forgets_what_all_the_time_keeps)
 {
 	give(0, 300, 10000, 25);
 	fx.now += 30 * SECOND;
@@ -257,9 +250,8 @@ START_TEST(the_last_minute_forgets_what_all_the_time_keeps)
 	ck_assert_int_eq(look(LINKS_60S), 1);
 	ck_assert_uint_eq(rows[0].requests, 1);
 }
-END_TEST
 
-START_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms)
+TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms)
 {
 	const struct queues_limits limits = { .queues = 2, .chunks = 6, .seed = 3 };
 
@@ -278,10 +270,9 @@ START_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms)
 	for (int i = 0; i < 2; i++)
 		ck_assert(rows[i].number != 399 || rows[i].p50_ns == UNKNOWN_U64);
 }
-END_TEST
 
 /* Large and small ones on each, of the one so many more than of the other. */
-START_TEST(requests_of_other_sizes_make_no_queue_slow)
+TEST(requests_of_other_sizes_make_no_queue_slow)
 {
 	union fx_record r;
 
@@ -308,10 +299,9 @@ START_TEST(requests_of_other_sizes_make_no_queue_slow)
 	ck_assert_uint_eq(rows[0].number, 302);
 	ck_assert(slow_queue_is_slow(&rows[0].load));
 }
-END_TEST
 
 /* Both ways differ from queue to queue, beside what the network does with it. */
-START_TEST(queues_of_another_nic_or_process_are_not_compared)
+TEST_LOOP(queues_of_another_nic_or_process_are_not_compared, 0, 2)
 {
 	union fx_record r;
 
@@ -334,7 +324,6 @@ START_TEST(queues_of_another_nic_or_process_are_not_compared)
 	for (int i = 0; i < 7; i++)
 		ck_assert_double_eq_tol(rows[i].load.ratio, 1, 0.01);
 }
-END_TEST
 
 static void come_meanwhile(void *arg)
 {
@@ -354,7 +343,7 @@ static void come_in_masses(void *arg)
 			fx_give(&fx, &fx.a, &r);
 }
 
-START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
+TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 {
 	const struct links_query query = { .windows = 1u << LINKS_ALL, .all_users = true,
 					    .meanwhile = come_meanwhile };
@@ -366,10 +355,9 @@ START_TEST(what_comes_while_rows_are_made_waits_for_its_turn)
 	ck_assert_int_eq(look(LINKS_ALL), 1);
 	ck_assert_uint_eq(rows[0].requests, 6);
 }
-END_TEST
 
 /* Turns: while queues are looked at, before they are compared, and while rows are made. */
-START_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait)
+TEST_LOOP(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait, 1, 4)
 {
 	int turns = _i;
 	const struct links_query query = { .windows = 1u << LINKS_ALL, .all_users = true,
@@ -384,9 +372,8 @@ START_TEST(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait)
 	for (int i = 0; i < nrows; i++)
 		ck_assert_uint_eq(rows[i].requests, rows[i].number == 300 ? 3001 : 1);
 }
-END_TEST
 
-START_TEST(users_see_their_own_alone)
+TEST(users_see_their_own_alone)
 {
 	struct links_query query = { .windows = 1u << LINKS_ALL, .uid = fx.a.p.uid };
 
@@ -396,26 +383,8 @@ START_TEST(users_see_their_own_alone)
 	query.uid++;
 	ck_assert_int_eq(queues_visit(queues, &query, fx.now, keep, NULL), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(requests_of_a_queue_pair_are_counted_and_timed),
-		FX_TEST(one_slow_queue_pair_is_told_from_its_siblings_on_any_channel),
-		FX_LOOP(only_like_is_compared_with_like, 0, 6),
-		FX_LOOP(some_are_never_compared, 0, 3),
-		FX_TEST(socket_has_no_nic_and_a_request_without_its_operation_no_peer),
-		FX_TEST(requests_for_another_process_are_of_its_communicator),
-		FX_TEST(what_has_no_payload_or_no_end_is_not_taken),
-		FX_TEST(the_last_minute_forgets_what_all_the_time_keeps),
-		FX_TEST(queue_idle_for_longest_makes_room_and_leaves_its_histograms),
-		FX_TEST(requests_of_other_sizes_make_no_queue_slow),
-		FX_LOOP(queues_of_another_nic_or_process_are_not_compared, 0, 2),
-		FX_TEST(what_comes_while_rows_are_made_waits_for_its_turn),
-		FX_LOOP(rows_are_made_in_one_go_where_more_comes_meanwhile_than_can_wait, 1, 4),
-		FX_TEST(users_see_their_own_alone),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -102,7 +102,7 @@ static const char *asked(void)
 	return text;
 }
 
-START_TEST(others_are_asked_for_the_communicator_of_the_finding)
+TEST(others_are_asked_for_the_communicator_of_the_finding)
 {
 	have_program("");
 	ck_assert_int_eq(raise_new(&r, "node[1-4]"), 0);
@@ -111,9 +111,8 @@ START_TEST(others_are_asked_for_the_communicator_of_the_finding)
 	ck_assert_str_eq(asked(), "level\ndetail\n--comm\n0x0000000000000031\n--for\n10s\n"
 			 "--host\nnode[1-4]\n");
 }
-END_TEST
 
-START_TEST(where_all_of_that_is_here_for_the_largest_of_the_rank_s_process)
+TEST(where_all_of_that_is_here_for_the_largest_of_the_rank_s_process)
 {
 	comms[0][1].nranks = 2;		/* rank 0's reaches nobody */
 	comms[1][1].id = DP + 1;
@@ -123,9 +122,8 @@ START_TEST(where_all_of_that_is_here_for_the_largest_of_the_rank_s_process)
 	settled(1);
 	ck_assert_ptr_nonnull(strstr(asked(), "--comm\n0x0000000000000021\n"));
 }
-END_TEST
 
-START_TEST(nobody_is_asked_where_all_ranks_are_here)
+TEST(nobody_is_asked_where_all_ranks_are_here)
 {
 	have_program("");
 	for (int i = 0; i < 2; i++)
@@ -138,9 +136,8 @@ START_TEST(nobody_is_asked_where_all_ranks_are_here)
 	r = NULL;
 	ck_assert_str_eq(asked(), "");
 }
-END_TEST
 
-START_TEST(slurm_stands_for_the_nodes_of_the_job)
+TEST(slurm_stands_for_the_nodes_of_the_job)
 {
 	static const char job[] = "SLURM_JOB_ID=47", other[] = "SLURM_JOB_ID=47;reboot";
 
@@ -155,9 +152,8 @@ START_TEST(slurm_stands_for_the_nodes_of_the_job)
 	ck_assert_ptr_nonnull(strstr(asked(), "--host\nslurm:47\n"));
 	ck_assert_uint_eq(stats().failed, 0);
 }
-END_TEST
 
-START_TEST(others_are_asked_once_in_a_while_and_one_after_the_other)
+TEST(others_are_asked_once_in_a_while_and_one_after_the_other)
 {
 	have_program("exec sleep 1000");
 	ck_assert_int_eq(raise_new(&r, "node[1-4]"), 0);
@@ -168,9 +164,8 @@ START_TEST(others_are_asked_once_in_a_while_and_one_after_the_other)
 	ck_assert_uint_eq(stats().failed, 2);
 	ck_assert_uint_eq(stats().asked, 0);
 }
-END_TEST
 
-START_TEST(who_did_not_follow_is_a_failure_and_the_next_time_is_another)
+TEST(who_did_not_follow_is_a_failure_and_the_next_time_is_another)
 {
 	have_program("echo node3: gone >&2; exit 1");
 	ck_assert_int_eq(raise_new(&r, "node[1-4]"), 0);
@@ -182,9 +177,8 @@ START_TEST(who_did_not_follow_is_a_failure_and_the_next_time_is_another)
 	ck_assert_uint_eq(settled(2).asked, 1);
 	ck_assert_uint_gt(stats().last_ns, 0);
 }
-END_TEST
 
-START_TEST(a_program_that_is_not_there_is_told_as_such)
+TEST(a_program_that_is_not_there_is_told_as_such)
 {
 	setenv("PATH", "/nowhere", 1);
 	ck_assert_int_eq(raise_new(&r, "node[1-4]"), 0);
@@ -192,10 +186,9 @@ START_TEST(a_program_that_is_not_there_is_told_as_such)
 	ck_assert_uint_eq(settled(1).failed, 1);
 	ck_assert_int_eq(stats().error, -ENOENT);
 }
-END_TEST
 
 /* The child's own children hold its stderr open. */
-START_TEST(what_is_under_way_ends_with_the_daemon)
+TEST(what_is_under_way_ends_with_the_daemon)
 {
 	uint64_t before_ns;
 
@@ -209,20 +202,8 @@ START_TEST(what_is_under_way_ends_with_the_daemon)
 	r = NULL;
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - before_ns, RAISE_MOST_NS / 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(others_are_asked_for_the_communicator_of_the_finding),
-		FX_TEST(where_all_of_that_is_here_for_the_largest_of_the_rank_s_process),
-		FX_TEST(nobody_is_asked_where_all_ranks_are_here),
-		FX_TEST(slurm_stands_for_the_nodes_of_the_job),
-		FX_TEST(others_are_asked_once_in_a_while_and_one_after_the_other),
-		FX_TEST(who_did_not_follow_is_a_failure_and_the_next_time_is_another),
-		FX_TEST(a_program_that_is_not_there_is_told_as_such),
-		FX_TEST(what_is_under_way_ends_with_the_daemon),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

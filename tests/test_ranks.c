@@ -118,7 +118,7 @@ static void give_placed(uint32_t p, uint64_t exec_ns, uint64_t start, uint64_t e
 }
 
 /* What AlltoAllv carries is not told by its bytes: its neighbour's bandwidth is not its own. */
-START_TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths)
+TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths)
 {
 	for (uint32_t p = 0; p < PROCESSES; p++) {
 		struct op op = op_of(p, 0, p == 1 ? "AlltoAllv" : "AlltoAll", 5, 1000);
@@ -130,9 +130,8 @@ START_TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths)
 	ck_assert_double_le(told_of(1)->busbw_waitfree_gbs, 0);
 	ck_assert_double_gt(told_of(2)->busbw_waitfree_gbs, 0);
 }
-END_TEST
 
-START_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
+TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
 {
 	const int32_t order[] = { 3, 1, 0, 2 };
 
@@ -147,7 +146,6 @@ START_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
 	ck_assert_uint_eq(told_of(2)->late_ns, 8000);
 	ck_assert_uint_eq(told_of(2)->waitfree_ns, 2000);
 }
-END_TEST
 
 static void give_synced(uint32_t p, uint64_t exec_ns, uint64_t sync_ns, bool refused)
 {
@@ -160,7 +158,7 @@ static void give_synced(uint32_t p, uint64_t exec_ns, uint64_t sync_ns, bool ref
 }
 
 /* Times inside say something else: of one clock each, they are off by as much as it drifts. */
-START_TEST(symmetric_kernels_tell_themselves_who_waited)
+TEST_LOOP(symmetric_kernels_tell_themselves_who_waited, 0, 2)
 {
 	const int32_t order[] = { 3, 1, 0, 2 };
 
@@ -178,7 +176,6 @@ START_TEST(symmetric_kernels_tell_themselves_who_waited)
 	ck_assert_uint_eq(told_of(3)->late_ns, 0);
 	ck_assert_uint_eq(told_of(2)->late_ns, 6000);
 }
-END_TEST
 
 static const struct {
 	uint64_t start, error;	/* of rank 2 */
@@ -192,7 +189,7 @@ static const struct {
 	{ 0, 1000, 1000 },		/* nobody knows when */
 };
 
-START_TEST(else_times_inside_tell_the_order)
+TEST_LOOP(else_times_inside_tell_the_order, 0, (int)FX_COUNT(uncertain))
 {
 	const int32_t order[] = { 2, 3, 0, 1 };
 
@@ -205,9 +202,8 @@ START_TEST(else_times_inside_tell_the_order)
 	ck_assert_int_eq(told_of(0)->arrival_source, ARRIVAL_DURATION);
 	ck_assert_uint_eq(told_of(1)->late_ns, 7000);
 }
-END_TEST
 
-START_TEST(who_was_inside_for_the_least_time_came_last)
+TEST(who_was_inside_for_the_least_time_came_last)
 {
 	const int32_t order[] = { 2, 0, 1, 3 };
 
@@ -226,9 +222,8 @@ START_TEST(who_was_inside_for_the_least_time_came_last)
 	ck_assert_uint_eq(joint_n, 4);
 	ck_assert_uint_eq(joint_expected, 4);
 }
-END_TEST
 
-START_TEST(who_never_comes_is_waited_for_only_for_a_while)
+TEST(who_never_comes_is_waited_for_only_for_a_while)
 {
 	give(0, 5, 3000);
 	give(1, 5, 2000);
@@ -242,9 +237,8 @@ START_TEST(who_never_comes_is_waited_for_only_for_a_while)
 	ck_assert_uint_eq(told_of(1)->local_ranks, 2);
 	ck_assert_uint_eq(ranks_stats(ranks)->expired, 1);
 }
-END_TEST
 
-START_TEST(who_has_ended_is_not_waited_for)
+TEST(who_has_ended_is_not_waited_for)
 {
 	for (uint32_t p = 0; p < 3; p++)
 		give(p, 5, 1000 + p);
@@ -252,10 +246,9 @@ START_TEST(who_has_ended_is_not_waited_for)
 	ck_assert_uint_eq(ntold, 3);
 	ck_assert_uint_eq(told_of(0)->local_ranks, 3);
 }
-END_TEST
 
 /* A broadcast's root waits for nobody; a send, a rank alone: nothing to compare. */
-START_TEST(where_it_says_nothing_nothing_is_held)
+TEST_LOOP(where_it_says_nothing_nothing_is_held, 0, 5)
 {
 	static const char *const funcs[] = { "Broadcast", "Reduce", "Send", "Gather", "Mystery" };
 	struct op op = op_of(0, 0, funcs[_i], 5, 1000);
@@ -264,9 +257,8 @@ START_TEST(where_it_says_nothing_nothing_is_held)
 	ck_assert_uint_eq(ntold, 1);
 	ck_assert_uint_eq(told[0].local_ranks, 0);
 }
-END_TEST
 
-START_TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for)
+TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for)
 {
 	struct op op = op_of(3, 0, "AllReduce", 5, UNKNOWN_U64);
 
@@ -280,10 +272,9 @@ START_TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for)
 	ck_assert_uint_eq(told_of(2)->local_ranks, 3);
 	ck_assert_uint_eq(told_of(3)->local_ranks, 0);
 }
-END_TEST
 
 /* Two shrinks of one parent have one id: a rank number comes twice. */
-START_TEST(communicators_with_one_id_are_never_mixed)
+TEST(communicators_with_one_id_are_never_mixed)
 {
 	comms[2][0].rank = 0;
 	comms[3][0].rank = 1;
@@ -294,9 +285,8 @@ START_TEST(communicators_with_one_id_are_never_mixed)
 		ck_assert_uint_eq(told[i].local_ranks, 0);
 	ck_assert_uint_eq(ranks_stats(ranks)->ambiguous, 4);
 }
-END_TEST
 
-START_TEST(a_second_communicator_of_one_id_ends_the_comparison)
+TEST(a_second_communicator_of_one_id_ends_the_comparison)
 {
 	for (uint32_t p = 0; p < 4; p++)
 		give(p, 5, 1000 + p);
@@ -314,10 +304,9 @@ START_TEST(a_second_communicator_of_one_id_ends_the_comparison)
 	for (uint32_t i = 4; i < ntold; i++)
 		ck_assert_uint_eq(told[i].local_ranks, 0);
 }
-END_TEST
 
 /* The same, but destroyed before: what is left is clear. */
-START_TEST(destroyed_communicator_of_one_id_is_no_rival)
+TEST(destroyed_communicator_of_one_id_is_no_rival)
 {
 	comms[1][1] = member(0, 0xc0);
 	comms[1][1].finalize_ticks = 2000;
@@ -325,10 +314,9 @@ START_TEST(destroyed_communicator_of_one_id_is_no_rival)
 		give(p, 5, 1000 + p);
 	ck_assert_uint_eq(told_of(0)->local_ranks, 4);
 }
-END_TEST
 
 /* Ranks that do not meet: made at other times, of other users, sizes or names. */
-START_TEST(what_differs_is_not_one_communicator)
+TEST_LOOP(what_differs_is_not_one_communicator, 0, 4)
 {
 	switch (_i) {
 	case 0:
@@ -348,9 +336,8 @@ START_TEST(what_differs_is_not_one_communicator)
 	ck_assert_uint_eq(ntold, 3);
 	ck_assert_uint_eq(told_of(0)->local_ranks, _i ? 3 : 0);
 }
-END_TEST
 
-START_TEST(ranks_that_did_not_do_the_same_are_not_compared)
+TEST_LOOP(ranks_that_did_not_do_the_same_are_not_compared, 0, 2)
 {
 	struct op op = op_of(3, 0, "AllReduce", 5, 1000);
 
@@ -364,9 +351,8 @@ START_TEST(ranks_that_did_not_do_the_same_are_not_compared)
 	ck_assert_uint_eq(ntold, 4);
 	ck_assert_uint_eq(told_of(0)->local_ranks, 0);
 }
-END_TEST
 
-START_TEST(batches_are_compared_as_one)
+TEST(batches_are_compared_as_one)
 {
 	for (uint32_t p = 0; p < 4; p++) {
 		struct op op = op_of(p, 0, "AllReduce", 5, 10);
@@ -378,16 +364,14 @@ START_TEST(batches_are_compared_as_one)
 	ck_assert_uint_eq(told_of(0)->late_ns, 3000);
 	ck_assert_double_le(told_of(0)->busbw_waitfree_gbs, 0);
 }
-END_TEST
 
-START_TEST(number_that_is_used_again_is_not_compared_twice)
+TEST(number_that_is_used_again_is_not_compared_twice)
 {
 	give(0, 5, 1000);
 	give(0, 5, 2000);
 	ck_assert_uint_eq(ntold, 1);
 	ck_assert_uint_eq(told[0].exec_ns, 2000);
 }
-END_TEST
 
 /* ---- against what is slow and obvious -------------------------------------- */
 
@@ -411,7 +395,7 @@ static void check_against_all_ranks(const struct op *op)
 				  exec_of[op->arrival[i]][op->seq]);
 }
 
-START_TEST(any_order_of_coming_gives_the_same_figures)
+TEST_LOOP(any_order_of_coming_gives_the_same_figures, 0, 10)
 {
 	uint64_t next[PROCESSES] = { 0 };
 	uint32_t left = PROCESSES * SEQS;
@@ -432,9 +416,8 @@ START_TEST(any_order_of_coming_gives_the_same_figures)
 	for (uint32_t i = 0; i < ntold; i++)
 		check_against_all_ranks(&told[i]);
 }
-END_TEST
 
-START_TEST(full_pools_let_the_oldest_go_and_count_it)
+TEST(full_pools_let_the_oldest_go_and_count_it)
 {
 	const struct ranks_limits small = { .ops = 5, .joints = 3, .cohorts = 1 };
 
@@ -452,10 +435,9 @@ START_TEST(full_pools_let_the_oldest_go_and_count_it)
 	ranks_flush(ranks, now_ns);
 	ck_assert_uint_eq(ntold, 200);
 }
-END_TEST
 
 /* One process with a table as large as it likes, in turns on communicators that find no room. */
-START_TEST(tables_of_communicators_are_looked_through_only_so_often)
+TEST(tables_of_communicators_are_looked_through_only_so_often)
 {
 	enum { MANY = 20000, TURNS = 100 };
 	const struct ranks_limits limits = { .cohorts = 1 };
@@ -478,10 +460,9 @@ START_TEST(tables_of_communicators_are_looked_through_only_so_often)
 	ck_assert_uint_ge(ranks_stats(ranks)->unscanned, TURNS - 5);
 	free(many);
 }
-END_TEST
 
 /* Another user's table costs nothing where it is not looked through. */
-START_TEST(tables_of_other_users_keep_nobody_from_being_compared)
+TEST(tables_of_other_users_keep_nobody_from_being_compared)
 {
 	enum { MANY = 60000, TURNS = 20 };
 	struct comm *many = calloc(MANY, sizeof(*many));
@@ -502,10 +483,9 @@ START_TEST(tables_of_other_users_keep_nobody_from_being_compared)
 	ck_assert_uint_eq(ranks_stats(ranks)->unscanned, 0);
 	free(many);
 }
-END_TEST
 
 /* The second communicator is another user's, and its other rank never comes. */
-START_TEST(who_waits_without_end_pushes_out_nobody_else)
+TEST(who_waits_without_end_pushes_out_nobody_else)
 {
 	const struct ranks_limits limits = { .ops = 32, .joints = 8 };
 
@@ -529,33 +509,8 @@ START_TEST(who_waits_without_end_pushes_out_nobody_else)
 	ranks_flush(ranks, now_ns);
 	ck_assert_uint_gt(ranks_stats(ranks)->expired, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_was_inside_for_the_least_time_came_last),
-		FX_TEST(ranks_that_do_the_same_in_two_ways_have_their_own_bandwidths),
-		FX_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed),
-		FX_LOOP(symmetric_kernels_tell_themselves_who_waited, 0, 2),
-		FX_LOOP(else_times_inside_tell_the_order, 0, (int)FX_COUNT(uncertain)),
-		FX_TEST(who_never_comes_is_waited_for_only_for_a_while),
-		FX_TEST(who_has_ended_is_not_waited_for),
-		FX_LOOP(where_it_says_nothing_nothing_is_held, 0, 5),
-		FX_TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for),
-		FX_TEST(tables_of_other_users_keep_nobody_from_being_compared),
-		FX_TEST(communicators_with_one_id_are_never_mixed),
-		FX_TEST(a_second_communicator_of_one_id_ends_the_comparison),
-		FX_TEST(destroyed_communicator_of_one_id_is_no_rival),
-		FX_LOOP(what_differs_is_not_one_communicator, 0, 4),
-		FX_LOOP(ranks_that_did_not_do_the_same_are_not_compared, 0, 2),
-		FX_TEST(batches_are_compared_as_one),
-		FX_TEST(number_that_is_used_again_is_not_compared_twice),
-		FX_LOOP(any_order_of_coming_gives_the_same_figures, 0, 10),
-		FX_TEST(full_pools_let_the_oldest_go_and_count_it),
-		FX_TEST(who_waits_without_end_pushes_out_nobody_else),
-		FX_TEST(tables_of_communicators_are_looked_through_only_so_often),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

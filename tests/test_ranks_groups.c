@@ -36,7 +36,7 @@ static void teardown(void)
 	json_decref(gpus);
 }
 
-START_TEST(the_communicators_of_one_gpu_and_process_are_one_row)
+TEST(the_communicators_of_one_gpu_and_process_are_one_row)
 {
 	json_t *row = json_array_get(gpus, 0), *expected;
 
@@ -55,9 +55,8 @@ START_TEST(the_communicators_of_one_gpu_and_process_are_one_row)
 	}
 	json_decref(expected);
 }
-END_TEST
 
-START_TEST(what_no_member_knows_stays_unknown)
+TEST(what_no_member_knows_stays_unknown)
 {
 	json_t *row = json_array_get(gpus, 1);
 
@@ -65,9 +64,8 @@ START_TEST(what_no_member_knows_stays_unknown)
 	ck_assert(json_is_null(json_object_get(row, "busbw_gbs")));
 	ck_assert(json_is_null(json_object_get(row, "found")));
 }
-END_TEST
 
-START_TEST(histories_of_members_are_added_up_part_by_part)
+TEST(histories_of_members_are_added_up_part_by_part)
 {
 	json_t *rows = json_loads(
 		"[{\"comm_id\": \"0x1\", \"ops_history\": [null, null, 2, 0.5],"
@@ -97,9 +95,8 @@ START_TEST(histories_of_members_are_added_up_part_by_part)
 	json_decref(comms);
 	json_decref(rows);
 }
-END_TEST
 
-START_TEST(while_a_member_hangs_nobody_knows_who_waits)
+TEST(while_a_member_hangs_nobody_knows_who_waits)
 {
 	static const char *const unknown[] = { "wait", "blame", "idle" };
 	json_t *rows = json_loads(
@@ -116,24 +113,14 @@ START_TEST(while_a_member_hangs_nobody_knows_who_waits)
 	json_decref(groups);
 	json_decref(rows);
 }
-END_TEST
 
-START_TEST(processes_of_unknown_gpus_are_not_thrown_together)
+TEST(processes_of_unknown_gpus_are_not_thrown_together)
 {
 	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(gpus, 2), "pid")), 13);
 	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(gpus, 3), "pid")), 14);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_communicators_of_one_gpu_and_process_are_one_row),
-		FX_TEST(what_no_member_knows_stays_unknown),
-		FX_TEST(histories_of_members_are_added_up_part_by_part),
-		FX_TEST(while_a_member_hangs_nobody_knows_who_waits),
-		FX_TEST(processes_of_unknown_gpus_are_not_thrown_together),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -184,7 +184,7 @@ static bool is_not_asked(void)
 	return !connections(50);
 }
 
-START_TEST(a_rank_that_gives_no_answer_is_named)
+TEST(a_rank_that_gives_no_answer_is_named)
 {
 	const struct afar *a;
 
@@ -196,25 +196,22 @@ START_TEST(a_rank_that_gives_no_answer_is_named)
 	ck_assert_str_eq(a->ranks[0].host, "10.0.0.3");
 	ck_assert_ptr_null(ras_told(r, KEY + 1));
 }
-END_TEST
 
-START_TEST(of_several_processes_of_one_port_that_of_the_job_counts)
+TEST(of_several_processes_of_one_port_that_of_the_job_counts)
 {
 	serve(PLAY_ANOTHER_FIRST);
 	ck_assert_int_eq(outcome(), AFAR_SILENT);
 	ck_assert_int_eq(connections(0), 2);
 }
-END_TEST
 
-START_TEST(an_answer_of_another_job_or_half_of_one_says_nothing)
+TEST_LOOP(an_answer_of_another_job_or_half_of_one_says_nothing, 0, 2)
 {
 	serve(_i ? PLAY_CUT : PLAY_ANOTHER);
 	ck_assert_int_eq(outcome(), AFAR_FOREIGN);
 	ck_assert_int_eq(connections(0), 4);	/* and that is all of it */
 }
-END_TEST
 
-START_TEST(nobody_there_and_one_that_is_too_old_are_told_apart)
+TEST(nobody_there_and_one_that_is_too_old_are_told_apart)
 {
 	ck_assert_int_eq(outcome(), AFAR_NO_SERVICE);
 	serve(PLAY_OLD);
@@ -224,27 +221,24 @@ START_TEST(nobody_there_and_one_that_is_too_old_are_told_apart)
 		usleep(1000);
 	ck_assert_int_eq(ras_told(r, KEY + 1)->state, AFAR_OLD);
 }
-END_TEST
 
-START_TEST(what_another_user_says_counts_for_nothing)
+TEST(what_another_user_says_counts_for_nothing)
 {
 	if (getuid())
 		return;		/* nobody else can be played */
 	serve(PLAY_STRANGER);
 	ck_assert_int_eq(outcome(), AFAR_FOREIGN);
 }
-END_TEST
 
-START_TEST(a_flood_is_cut_off)
+TEST(a_flood_is_cut_off)
 {
 	serve(PLAY_FLOOD);
 	ck_assert_int_eq(outcome(), AFAR_MUTE);
 	ck_assert_int_eq(connections(0), 1);
 }
-END_TEST
 
 /* Eight connections of a second each would be waited for. */
-START_TEST(one_that_does_not_reply_does_not_hold_up_the_end)
+TEST(one_that_does_not_reply_does_not_hold_up_the_end)
 {
 	uint64_t began_ns;
 	char byte;
@@ -258,9 +252,8 @@ START_TEST(one_that_does_not_reply_does_not_hold_up_the_end)
 	r = NULL;
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began_ns, 4 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(one_operation_is_asked_about_four_times_and_half_a_minute_apart)
+TEST(one_operation_is_asked_about_four_times_and_half_a_minute_apart)
 {
 	serve(PLAY_WELL);
 	for (int times = 0; times < RAS_TIMES; times++) {
@@ -273,9 +266,8 @@ START_TEST(one_operation_is_asked_about_four_times_and_half_a_minute_apart)
 	now_ns += 100 * RAS_AGAIN_NS;
 	ck_assert(is_not_asked());
 }
-END_TEST
 
-START_TEST(ranks_of_later_nodes_wait_for_their_turn)
+TEST(ranks_of_later_nodes_wait_for_their_turn)
 {
 	serve(PLAY_WELL);
 	question.own[0] = (struct afar_own){ 1, 11 };
@@ -287,9 +279,8 @@ START_TEST(ranks_of_later_nodes_wait_for_their_turn)
 	ck_assert(is_asked());
 	ck_assert_int_eq(outcome(), AFAR_SILENT);
 }
-END_TEST
 
-START_TEST(no_address_leads_away_from_loopback)
+TEST(no_address_leads_away_from_loopback)
 {
 	static const struct { const char *address; uint16_t port; } addresses[] = {
 		{ NULL, RAS_PORT }, { "localhost:28029", 28029 }, { "127.0.0.1:1", 1 },
@@ -304,22 +295,8 @@ START_TEST(no_address_leads_away_from_loopback)
 		ck_assert_msg(ras_port(addresses[i].address) == addresses[i].port, "%s",
 			      addresses[i].address);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_rank_that_gives_no_answer_is_named),
-		FX_TEST(of_several_processes_of_one_port_that_of_the_job_counts),
-		FX_LOOP(an_answer_of_another_job_or_half_of_one_says_nothing, 0, 2),
-		FX_TEST(nobody_there_and_one_that_is_too_old_are_told_apart),
-		FX_TEST(what_another_user_says_counts_for_nothing),
-		FX_TEST(a_flood_is_cut_off),
-		FX_TEST(one_that_does_not_reply_does_not_hold_up_the_end),
-		FX_TEST(one_operation_is_asked_about_four_times_and_half_a_minute_apart),
-		FX_TEST(ranks_of_later_nodes_wait_for_their_turn),
-		FX_TEST(no_address_leads_away_from_loopback),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -49,14 +49,13 @@ static void expect_the_four(void)
 	ck_assert_uint_eq(got.ranks.at[2].calls, UNKNOWN_U64);
 }
 
-START_TEST(ranks_of_the_communicator_in_question_are_rows)
+TEST(ranks_of_the_communicator_in_question_are_rows)
 {
 	ras_answer_take(&got, text.text, text.n);
 	expect_the_four();
 }
-END_TEST
 
-START_TEST(an_answer_may_come_in_pieces_of_any_size)
+TEST(an_answer_may_come_in_pieces_of_any_size)
 {
 	for (size_t piece = 1; piece < 40; piece++) {
 		ras_answer_deinit(&got);
@@ -67,9 +66,8 @@ START_TEST(an_answer_may_come_in_pieces_of_any_size)
 		expect_the_four();
 	}
 }
-END_TEST
 
-START_TEST(an_answer_that_was_cut_is_not_good)
+TEST(an_answer_that_was_cut_is_not_good)
 {
 	const char *last = strstr(text.text, "\"timeouts_count\"");
 
@@ -80,9 +78,8 @@ START_TEST(an_answer_that_was_cut_is_not_good)
 		ck_assert(!ras_answer_is_good(&got));
 	}
 }
-END_TEST
 
-START_TEST(another_id_or_size_or_two_of_them_is_not_ours)
+TEST(another_id_or_size_or_two_of_them_is_not_ours)
 {
 	static const struct { uint64_t id; int32_t nranks; } others[] = {
 		{ 0xcaff, 4 }, { FX_RAS_COMM, 5 }, { FX_RAS_COMM << 16, 4 },
@@ -101,10 +98,9 @@ START_TEST(another_id_or_size_or_two_of_them_is_not_ours)
 	ras_answer_take(&got, text.text, text.n);
 	ck_assert(!ras_answer_is_good(&got));
 }
-END_TEST
 
 /* A host that could deceive a reader of the sentence, numbers that are none, endless lines. */
-START_TEST(values_that_cannot_be_are_left_out)
+TEST(values_that_cannot_be_are_left_out)
 {
 	static const char lies[] =
 		"\"hash\": \"0xcafe\",\n\"size\": 4,\n\"ranks\": [\n\"rank\": 0,\n"
@@ -125,9 +121,8 @@ START_TEST(values_that_cannot_be_are_left_out)
 	ras_answer_take(&got, "\"rank\": -1\n", 11);
 	ck_assert(got.broken && !ras_answer_is_good(&got));
 }
-END_TEST
 
-START_TEST(more_ranks_than_can_be_end_the_reading)
+TEST(more_ranks_than_can_be_end_the_reading)
 {
 	static const char begin[] = "\"hash\": \"0xcafe\",\n\"size\": 4,\n\"ranks\": [\n";
 
@@ -137,10 +132,9 @@ START_TEST(more_ranks_than_can_be_end_the_reading)
 	ck_assert(got.broken);
 	ck_assert_uint_eq(got.ranks.n, RAS_RANKS_MOST);
 }
-END_TEST
 
 /* Bytes here and there: whatever is read is within its bounds, and ends with a zero. */
-START_TEST(no_damage_leads_beyond_a_bound)
+TEST(no_damage_leads_beyond_a_bound)
 {
 	uint32_t random = 1;
 	struct fx_ras_answer damaged;
@@ -163,19 +157,8 @@ START_TEST(no_damage_leads_beyond_a_bound)
 		}
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ranks_of_the_communicator_in_question_are_rows),
-		FX_TEST(an_answer_may_come_in_pieces_of_any_size),
-		FX_TEST(an_answer_that_was_cut_is_not_good),
-		FX_TEST(another_id_or_size_or_two_of_them_is_not_ours),
-		FX_TEST(values_that_cannot_be_are_left_out),
-		FX_TEST(more_ranks_than_can_be_end_the_reading),
-		FX_TEST(no_damage_leads_beyond_a_bound),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -204,7 +204,7 @@ static void check_all(uint32_t state)
 	ck_assert_uint_eq(ncclinsp_loss(reader)->overrun + ncclinsp_loss(reader)->before, 0);
 }
 
-START_TEST(a_killed_process_s_operations_are_told_once_and_what_it_was_in)
+TEST(a_killed_process_s_operations_are_told_once_and_what_it_was_in)
 {
 	pid_t pid = job_fork();
 	const struct ncclinsp_process *p;
@@ -227,9 +227,8 @@ START_TEST(a_killed_process_s_operations_are_told_once_and_what_it_was_in)
 	ck_assert_int_eq(ncclinsp_poll(reader), 0);
 	ck_assert_uint_eq(seen.operations, OPERATIONS);
 }
-END_TEST
 
-START_TEST(a_live_process_is_read_until_it_ends)
+TEST(a_live_process_is_read_until_it_ends)
 {
 	pid_t pid = job_fork();
 
@@ -242,9 +241,8 @@ START_TEST(a_live_process_is_read_until_it_ends)
 	check_all(NCCLINSP_DIED);
 	ck_assert_uint_gt(ncclinsp_process(reader)->ended_ns, ncclinsp_process(reader)->opened_ns);
 }
-END_TEST
 
-START_TEST(a_copy_of_any_name_reads_the_same)
+TEST(a_copy_of_any_name_reads_the_same)
 {
 	char to[FX_PATH];
 	pid_t pid = job_fork();
@@ -259,9 +257,8 @@ START_TEST(a_copy_of_any_name_reads_the_same)
 	check_all(NCCLINSP_DIED);
 	ck_assert_str_eq(ncclinsp_process(reader)->segment, "evidence");
 }
-END_TEST
 
-START_TEST(a_copy_is_of_a_live_process_as_long_as_that_runs)
+TEST(a_copy_is_of_a_live_process_as_long_as_that_runs)
 {
 	char to[FX_PATH];
 	pid_t pid = job_fork();
@@ -275,9 +272,8 @@ START_TEST(a_copy_is_of_a_live_process_as_long_as_that_runs)
 	ck_assert_int_eq(ncclinsp_poll(reader), 0);
 	check_all(NCCLINSP_DIED);
 }
-END_TEST
 
-START_TEST(a_descriptor_stays_the_caller_s)
+TEST(a_descriptor_stays_the_caller_s)
 {
 	pid_t pid = job_fork();
 	int fd;
@@ -293,7 +289,6 @@ START_TEST(a_descriptor_stays_the_caller_s)
 	ck_assert_int_eq(ncclinsp_open_fd(&reader, -1), -EBADF);
 	close(fd);
 }
-END_TEST
 
 /* Bytes that make a sound file something else, and the error for it. */
 static const struct {
@@ -309,7 +304,7 @@ static const struct {
 	{ 80, "another boot....", 16, -ESTALE },		/* boot id */
 };
 
-START_TEST(a_file_that_is_something_else_gives_its_own_error)
+TEST_LOOP(a_file_that_is_something_else_gives_its_own_error, 0, FX_COUNT(wrong))
 {
 	pid_t pid = job_fork();
 
@@ -319,9 +314,8 @@ START_TEST(a_file_that_is_something_else_gives_its_own_error)
 	ck_assert_ptr_null(reader);
 	ck_assert_str_ne(ncclinsp_reason(wrong[_i].error), strerror(-wrong[_i].error));
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_refused_and_does_not_block)
+TEST(what_is_no_file_is_refused_and_does_not_block)
 {
 	snprintf(path, sizeof(path), "%s/fifo", fx_tmpdir());
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -332,9 +326,8 @@ START_TEST(what_is_no_file_is_refused_and_does_not_block)
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	ck_assert_int_eq(open_path(path), -EAGAIN);
 }
-END_TEST
 
-START_TEST(the_process_s_own_segment_is_refused_and_its_lock_stays)
+TEST(the_process_s_own_segment_is_refused_and_its_lock_stays)
 {
 	struct shmring ring;
 	char name[80];
@@ -353,9 +346,8 @@ START_TEST(the_process_s_own_segment_is_refused_and_its_lock_stays)
 	wait(&status);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(a_file_cut_under_the_reader_is_an_error_that_stays)
+TEST(a_file_cut_under_the_reader_is_an_error_that_stays)
 {
 	pid_t pid = job_fork();
 
@@ -367,10 +359,9 @@ START_TEST(a_file_cut_under_the_reader_is_an_error_that_stays)
 	ck_assert_uint_eq(ncclinsp_process(reader)->size, sizeof(struct ncclinsp_process));
 	fx_job_kill(pid);
 }
-END_TEST
 
 /* An older library's struct ends where its size says. */
-START_TEST(a_member_behind_the_size_is_not_there)
+TEST(a_member_behind_the_size_is_not_there)
 {
 	struct ncclinsp_operation op = { .size = offsetof(struct ncclinsp_operation, done_ns) };
 
@@ -379,21 +370,8 @@ START_TEST(a_member_behind_the_size_is_not_there)
 	op.size += sizeof(op.done_ns);
 	ck_assert(NCCLINSP_HAS(&op, done_ns));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_killed_process_s_operations_are_told_once_and_what_it_was_in),
-		FX_TEST(a_live_process_is_read_until_it_ends),
-		FX_TEST(a_copy_of_any_name_reads_the_same),
-		FX_TEST(a_copy_is_of_a_live_process_as_long_as_that_runs),
-		FX_TEST(a_descriptor_stays_the_caller_s),
-		FX_LOOP(a_file_that_is_something_else_gives_its_own_error, 0, FX_COUNT(wrong)),
-		FX_TEST(what_is_no_file_is_refused_and_does_not_block),
-		FX_TEST(the_process_s_own_segment_is_refused_and_its_lock_stays),
-		FX_TEST(a_file_cut_under_the_reader_is_an_error_that_stays),
-		FX_TEST(a_member_behind_the_size_is_not_there),
-	};
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

@@ -15,7 +15,7 @@ static void give(union fx_record r)
 	fx_give(&fx, &fx.a, &r);
 }
 
-START_TEST(collective_is_complete_when_all_its_channels_have_stopped)
+TEST(collective_is_complete_when_all_its_channels_have_stopped)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
@@ -37,9 +37,8 @@ START_TEST(collective_is_complete_when_all_its_channels_have_stopped)
 	ck_assert_str_eq(fx.done[0].comm_name, "tp");
 	ck_assert_double_eq_tol(fx.done[0].busbw_gbs, 4096 / 4063.0 * 1.5, 1e-9);
 }
-END_TEST
 
-START_TEST(children_and_call_may_be_read_before_their_collective)
+TEST(children_and_call_may_be_read_before_their_collective)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_kernel(101, 8, 0, 5000, 9000));
@@ -55,10 +54,9 @@ START_TEST(children_and_call_may_be_read_before_their_collective)
 	fx_wait(&fx, 100000 * FX_MS);
 	ck_assert_uint_eq(fx.ndone, 1);		/* the call is used up */
 }
-END_TEST
 
 /* A thread's tag is in its call; another thread may launch. */
-START_TEST(tag_of_the_call_is_that_of_what_has_none)
+TEST_LOOP(tag_of_the_call_is_that_of_what_has_none, 0, 3)
 {
 	union fx_record api = fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90);
 	union fx_record coll = fx_coll(8, 7, 3, 2, 100);
@@ -76,9 +74,8 @@ START_TEST(tag_of_the_call_is_that_of_what_has_none)
 	ck_assert_uint_eq(fx.done[0].tag, coll.coll.tag ? coll.coll.tag : api.coll_api.tag);
 	ck_assert_pstr_eq(fx.done[0].tag_name, _i == 2 ? "AllReduce" : NULL);
 }
-END_TEST
 
-START_TEST(lost_call_delays_its_collective_only_for_a_moment)
+TEST(lost_call_delays_its_collective_only_for_a_moment)
 {
 	fx_recon_open(&fx, 6, FX_MASK_OPS);
 	give(fx_coll(8, 7, 3, 2, 100));
@@ -88,9 +85,8 @@ START_TEST(lost_call_delays_its_collective_only_for_a_moment)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert(!fx.done[0].has_graph);
 }
-END_TEST
 
-START_TEST(nothing_to_watch_is_complete_at_once_and_untimed)
+TEST(nothing_to_watch_is_complete_at_once_and_untimed)
 {
 	fx_recon_open(&fx, 4, FX_MASK_OPS);
 	give(fx_coll(8, 7, 3, 2, 100));
@@ -101,9 +97,8 @@ START_TEST(nothing_to_watch_is_complete_at_once_and_untimed)
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
 	ck_assert(fx.done[0].busbw_gbs < 0);
 }
-END_TEST
 
-START_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown)
+TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown)
 {
 	union fx_record r = fx_coll(8, 7, 3, 2, 100);
 
@@ -116,9 +111,8 @@ START_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown)
 	ck_assert_uint_eq(fx.done[0].count, UNKNOWN_U64);
 	ck_assert_ptr_null(fx.done[0].datatype);
 }
-END_TEST
 
-START_TEST(unsized_type_takes_its_bytes_from_the_descriptor)
+TEST(unsized_type_takes_its_bytes_from_the_descriptor)
 {
 	union fx_record api = fx_coll_api(7, 0, FX_ALLGATHER, 4096, 90);
 	union fx_record r = fx_coll(8, 7, 3, 2, 100);
@@ -134,9 +128,8 @@ START_TEST(unsized_type_takes_its_bytes_from_the_descriptor)
 	ck_assert_uint_eq(fx.done[0].count, 4096);
 	ck_assert_ptr_null(fx.done[0].datatype);
 }
-END_TEST
 
-START_TEST(token_that_is_given_twice_keeps_its_first_meaning)
+TEST(token_that_is_given_twice_keeps_its_first_meaning)
 {
 	fx_recon_open(&fx, 6, FX_MASK_OPS);
 	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
@@ -148,9 +141,8 @@ START_TEST(token_that_is_given_twice_keeps_its_first_meaning)
 	ck_assert_uint_eq(fx.done[0].count, 1024);
 	ck_assert_uint_eq(fx.done[0].seq, 3);
 }
-END_TEST
 
-START_TEST(each_replay_of_a_captured_call_is_an_operation)
+TEST(each_replay_of_a_captured_call_is_an_operation)
 {
 	union fx_record api = fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90);
 
@@ -169,7 +161,6 @@ START_TEST(each_replay_of_a_captured_call_is_an_operation)
 		ck_assert_uint_eq(fx.done[i].count, 1024);
 	}
 }
-END_TEST
 
 /* A call that its own thread launches. */
 static void launch_something(uint32_t comm)
@@ -185,7 +176,7 @@ static void launch_something(uint32_t comm)
 }
 
 /* One that has launched nothing yet (comm 0 of the second run) may be at it on another thread. */
-START_TEST(call_without_operation_has_no_duration_once_its_group_has_ended)
+TEST_LOOP(call_without_operation_has_no_duration_once_its_group_has_ended, 0, 2)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	launch_something(_i);
@@ -205,10 +196,9 @@ START_TEST(call_without_operation_has_no_duration_once_its_group_has_ended)
 	ck_assert_uint_eq(fx.done[1].exec_ns, UNKNOWN_U64);
 	ck_assert_uint_eq(fx.done[1].seq, UNKNOWN_U64);
 }
-END_TEST
 
 /* PyTorch nests its groups, and the first launch connects for seconds. */
-START_TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator)
+TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator)
 {
 	union fx_record group = fx_head(NCI_EV_GROUP_API, 1, 6, 0, 80, 95);
 
@@ -228,10 +218,9 @@ START_TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator)
 	ck_assert(fx.done[1].api_only);
 	ck_assert_str_eq(fx.done[1].func, "Broadcast");
 }
-END_TEST
 
 /* Its group ends at once; another thread connects first, and launches after that. */
-START_TEST(call_on_a_nonblocking_communicator_is_counted_once)
+TEST(call_on_a_nonblocking_communicator_is_counted_once)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	for (uint64_t i = 0, n = 0; i < 3; i++, n++) {
@@ -255,10 +244,9 @@ START_TEST(call_on_a_nonblocking_communicator_is_counted_once)
 	fx_wait(&fx, 100000 * FX_MS);
 	ck_assert_uint_eq(fx.ndone, 4);
 }
-END_TEST
 
 /* Broadcasts in groups, as NCCL 2.29.2 tells them: no launch ever, but more calls. */
-START_TEST(call_in_a_group_is_known_by_a_much_later_one)
+TEST(call_in_a_group_is_known_by_a_much_later_one)
 {
 	union fx_record group = fx_head(NCI_EV_GROUP_API, 1, 6, 0, 80, 95);
 
@@ -275,9 +263,8 @@ START_TEST(call_in_a_group_is_known_by_a_much_later_one)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert(fx.done[0].api_only);
 }
-END_TEST
 
-START_TEST(record_drained_after_the_poll_began_is_not_old)
+TEST(record_drained_after_the_poll_began_is_not_old)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
@@ -287,9 +274,8 @@ START_TEST(record_drained_after_the_poll_began_is_not_old)
 	ck_assert_uint_eq(fx.ndone, 0);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
 }
-END_TEST
 
-START_TEST(copy_engine_collective_is_known_by_its_enqueue_only)
+TEST(copy_engine_collective_is_known_by_its_enqueue_only)
 {
 	union fx_record r = fx_head(NCI_EV_CE_COLL, 2, 8, 7, 100, 160);
 
@@ -308,9 +294,8 @@ START_TEST(copy_engine_collective_is_known_by_its_enqueue_only)
 	ck_assert_uint_eq(fx.done[0].seq, UNKNOWN_U64);
 	ck_assert_uint_eq(fx.done[0].bytes, 4 * 4096);
 }
-END_TEST
 
-START_TEST(stamps_that_cannot_be_true_are_refused_and_counted)
+TEST(stamps_that_cannot_be_true_are_refused_and_counted)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_coll(8, 0, 3, 3, 100));
@@ -327,9 +312,8 @@ START_TEST(stamps_that_cannot_be_true_are_refused_and_counted)
 	ck_assert_uint_eq(fx.done[1].exec_ns, UNKNOWN_U64);
 	ck_assert_int_eq(fx.done[1].source, TIMING_NONE);
 }
-END_TEST
 
-START_TEST(channel_that_runs_backwards_is_refused_until_it_has_been_sane_for_a_while)
+TEST(channel_that_runs_backwards_is_refused_until_it_has_been_sane_for_a_while)
 {
 	uint64_t refused = 0;
 
@@ -348,10 +332,9 @@ START_TEST(channel_that_runs_backwards_is_refused_until_it_has_been_sane_for_a_w
 	ck_assert_uint_eq(refused, 7 + STAMPS_SANE);
 	ck_assert_uint_eq(fx.done[59].exec_ns, 500);
 }
-END_TEST
 
 /* As NCCL does when its proxy thread lags behind: all receives, then what ran between. */
-START_TEST(receives_may_run_ahead_on_a_channel)
+TEST(receives_may_run_ahead_on_a_channel)
 {
 	fx_recon_open(&fx, 5, FX_MASK_KERNEL);
 	for (uint64_t i = 0; i < 20; i++) {
@@ -366,9 +349,8 @@ START_TEST(receives_may_run_ahead_on_a_channel)
 	ck_assert_uint_eq(fx.ndone, 40);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->stamps_refused, 0);
 }
-END_TEST
 
-START_TEST(late_children_are_counted_and_change_nothing)
+TEST(late_children_are_counted_and_change_nothing)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
 	give(fx_coll(8, 0, 3, 1, 100));
@@ -379,9 +361,8 @@ START_TEST(late_children_are_counted_and_change_nothing)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
 }
-END_TEST
 
-START_TEST(children_whose_head_never_comes_are_orphans)
+TEST(children_whose_head_never_comes_are_orphans)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_kernel(101, 8, 0, 5000, 9000));
@@ -389,19 +370,17 @@ START_TEST(children_whose_head_never_comes_are_orphans)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 1);
 	ck_assert_uint_eq(fx.ndone, 0);
 }
-END_TEST
 
-START_TEST(child_of_a_call_is_an_orphan)
+TEST(child_of_a_call_is_an_orphan)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
 	give(fx_kernel(101, 7, 0, 5000, 9000));
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 1);
 }
-END_TEST
 
 /* Calls of several threads come in any order: they are kept as a sorted array would keep them. */
-START_TEST(newest_calls_are_told_in_the_order_in_which_they_were_made)
+TEST_LOOP(newest_calls_are_told_in_the_order_in_which_they_were_made, 0, 4)
 {
 	struct called kept[RECONSTRUCT_CALLS] = { { .start_ns = 0 } };
 	struct comm_progress progress;
@@ -426,34 +405,8 @@ START_TEST(newest_calls_are_told_in_the_order_in_which_they_were_made)
 		}
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(collective_is_complete_when_all_its_channels_have_stopped),
-		FX_TEST(children_and_call_may_be_read_before_their_collective),
-		FX_LOOP(tag_of_the_call_is_that_of_what_has_none, 0, 3),
-		FX_TEST(lost_call_delays_its_collective_only_for_a_moment),
-		FX_TEST(nothing_to_watch_is_complete_at_once_and_untimed),
-		FX_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown),
-		FX_TEST(unsized_type_takes_its_bytes_from_the_descriptor),
-		FX_TEST(token_that_is_given_twice_keeps_its_first_meaning),
-		FX_TEST(each_replay_of_a_captured_call_is_an_operation),
-		FX_LOOP(call_without_operation_has_no_duration_once_its_group_has_ended, 0, 2),
-		FX_TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator),
-		FX_TEST(call_on_a_nonblocking_communicator_is_counted_once),
-		FX_TEST(call_in_a_group_is_known_by_a_much_later_one),
-		FX_TEST(record_drained_after_the_poll_began_is_not_old),
-		FX_TEST(copy_engine_collective_is_known_by_its_enqueue_only),
-		FX_TEST(stamps_that_cannot_be_true_are_refused_and_counted),
-		FX_TEST(channel_that_runs_backwards_is_refused_until_it_has_been_sane_for_a_while),
-		FX_TEST(receives_may_run_ahead_on_a_channel),
-		FX_TEST(late_children_are_counted_and_change_nothing),
-		FX_TEST(children_whose_head_never_comes_are_orphans),
-		FX_TEST(child_of_a_call_is_an_orphan),
-		FX_LOOP(newest_calls_are_told_in_the_order_in_which_they_were_made, 0, 4),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

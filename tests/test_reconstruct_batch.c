@@ -56,7 +56,7 @@ static void end_three(void)
 	give(fx_kernel(103, 8, 1, 5001, 8001));
 }
 
-START_TEST(members_of_a_batch_share_one_time_and_one_bandwidth)
+TEST(members_of_a_batch_share_one_time_and_one_bandwidth)
 {
 	give_three();
 	end_group(GROUP);
@@ -76,9 +76,8 @@ START_TEST(members_of_a_batch_share_one_time_and_one_bandwidth)
 	ck_assert_uint_eq(done(9)->fused, 0);
 	ck_assert_double_eq_tol(done(9)->busbw_gbs, 4096 * 1.5 / 499, 1e-9);
 }
-END_TEST
 
-START_TEST(launch_is_told_once_its_group_event_has_ended)
+TEST(launch_is_told_once_its_group_event_has_ended)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(member(7, GROUP, 1, 100));
@@ -90,10 +89,9 @@ START_TEST(launch_is_told_once_its_group_event_has_ended)
 	ck_assert_uint_eq(done(7)->fused, 0);
 	ck_assert_double_gt(done(7)->busbw_gbs, 0);
 }
-END_TEST
 
 /* Its call tells that its stamps are its own: there is nothing else to wait for. */
-START_TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same)
+TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same)
 {
 	union fx_record head = member(7, GROUP, 1, 100);
 
@@ -107,9 +105,8 @@ START_TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_sam
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_uint_eq(done(7)->fused, 0);
 }
-END_TEST
 
-START_TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same)
+TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(member(7, GROUP, 1, 100));
@@ -121,10 +118,9 @@ START_TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_sa
 	ck_assert_uint_eq(fx.ndone, 2);
 	ck_assert_uint_eq(done(7)->fused, 2);
 }
-END_TEST
 
 /* A launch of one operation takes no room, however many are in flight. */
-START_TEST(launches_of_one_operation_push_none_out)
+TEST(launches_of_one_operation_push_none_out)
 {
 	const struct reconstruct_limits limits = { .plans = 2 };
 
@@ -139,9 +135,8 @@ START_TEST(launches_of_one_operation_push_none_out)
 	ck_assert_uint_eq(fx.ndone, 20);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unbatched, 0);
 }
-END_TEST
 
-START_TEST(child_of_an_operation_that_is_held_is_late)
+TEST(child_of_an_operation_that_is_held_is_late)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(member(7, GROUP, 1, 100));
@@ -150,9 +145,8 @@ START_TEST(child_of_an_operation_that_is_held_is_late)
 	give(fx_kernel(102, 7, 0, 15000, 19000));
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 1);
 }
-END_TEST
 
-START_TEST(lost_group_event_delays_a_launch_only_for_a_moment)
+TEST(lost_group_event_delays_a_launch_only_for_a_moment)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(member(7, GROUP, 1, 100));
@@ -161,9 +155,8 @@ START_TEST(lost_group_event_delays_a_launch_only_for_a_moment)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_uint_eq(done(7)->fused, 0);
 }
-END_TEST
 
-START_TEST(who_hangs_does_not_hold_the_others_for_ever)
+TEST(who_hangs_does_not_hold_the_others_for_ever)
 {
 	give_three();
 	end_group(GROUP);
@@ -180,9 +173,8 @@ START_TEST(who_hangs_does_not_hold_the_others_for_ever)
 	ck_assert_uint_eq(done(9)->fused, OP_FUSED);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unbatched, 3);
 }
-END_TEST
 
-START_TEST(refused_stamps_leave_open_who_ran_with_whom)
+TEST(refused_stamps_leave_open_who_ran_with_whom)
 {
 	give_three();
 	end_group(GROUP);
@@ -193,9 +185,8 @@ START_TEST(refused_stamps_leave_open_who_ran_with_whom)
 	ck_assert_uint_eq(done(7)->fused, OP_FUSED);
 	ck_assert_double_lt(done(7)->busbw_gbs, 0);
 }
-END_TEST
 
-START_TEST(end_of_a_process_tells_what_was_held)
+TEST(end_of_a_process_tells_what_was_held)
 {
 	give_three();
 	end_three();
@@ -204,9 +195,8 @@ START_TEST(end_of_a_process_tells_what_was_held)
 	ck_assert(done(7)->complete && !done(9)->complete);
 	ck_assert_uint_eq(done(7)->fused, OP_FUSED);
 }
-END_TEST
 
-START_TEST(small_pools_push_launches_out_and_say_so)
+TEST(small_pools_push_launches_out_and_say_so)
 {
 	const struct reconstruct_limits small = { .ops = 4, .plans = 2, .spans = 3, .finished = 8 };
 
@@ -221,10 +211,9 @@ START_TEST(small_pools_push_launches_out_and_say_so)
 	for (uint32_t i = 0; i < fx.ndone; i++)
 		ck_assert(fx.done[i].busbw_gbs < 0);
 }
-END_TEST
 
 /* Its token may come again before its first members have finished. */
-START_TEST(launch_that_was_pushed_out_does_not_count_in_the_next_one)
+TEST(launch_that_was_pushed_out_does_not_count_in_the_next_one)
 {
 	const struct reconstruct_limits small = { .plans = 1 };
 
@@ -240,7 +229,6 @@ START_TEST(launch_that_was_pushed_out_does_not_count_in_the_next_one)
 	fx_wait(&fx, 0);
 	ck_assert_uint_eq(fx.ndone, 2);
 }
-END_TEST
 
 /* ---- any order ------------------------------------------------------------- */
 
@@ -301,7 +289,7 @@ static void make_stream(struct stream *s)
 	}
 }
 
-START_TEST(any_order_gives_the_same_batches)
+TEST_LOOP(any_order_gives_the_same_batches, 0, 10)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	uint32_t h = 0, k = 0;
@@ -327,25 +315,8 @@ START_TEST(any_order_gives_the_same_batches)
 	}
 	free(s);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(members_of_a_batch_share_one_time_and_one_bandwidth),
-		FX_TEST(launch_is_told_once_its_group_event_has_ended),
-		FX_TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same),
-		FX_TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same),
-		FX_TEST(launches_of_one_operation_push_none_out),
-		FX_TEST(child_of_an_operation_that_is_held_is_late),
-		FX_TEST(lost_group_event_delays_a_launch_only_for_a_moment),
-		FX_TEST(who_hangs_does_not_hold_the_others_for_ever),
-		FX_TEST(refused_stamps_leave_open_who_ran_with_whom),
-		FX_TEST(end_of_a_process_tells_what_was_held),
-		FX_TEST(small_pools_push_launches_out_and_say_so),
-		FX_TEST(launch_that_was_pushed_out_does_not_count_in_the_next_one),
-		FX_LOOP(any_order_gives_the_same_batches, 0, 10),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

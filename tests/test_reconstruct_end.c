@@ -16,7 +16,7 @@ static void give(union fx_record r)
 	fx_give(&fx, &fx.a, &r);
 }
 
-START_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
+TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
 {
 	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
 
@@ -34,7 +34,6 @@ START_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
 	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
 	ck_assert_int_eq(fx.done[0].peer, 2);
 }
-END_TEST
 
 /* Operations in flight, as they are told, while `live` is. */
 static uint32_t count_in_flight(const union fx_record *live, size_t n)
@@ -53,15 +52,14 @@ static uint32_t count_in_flight(const union fx_record *live, size_t n)
 }
 
 /* One node, and no kernel that is watched: it may be over, and nothing tells. */
-START_TEST(what_nothing_tells_the_end_of_is_not_told_as_in_flight)
+TEST(what_nothing_tells_the_end_of_is_not_told_as_in_flight)
 {
 	fx_recon_open(&fx, 2, FX_MASK_PROXY);
 	give(fx_p2p(8, 0, 2, 4, 100));
 	ck_assert_uint_eq(count_in_flight(NULL, 0), 0);
 }
-END_TEST
 
-START_TEST(what_only_settles_is_not_told_as_in_flight)
+TEST(what_only_settles_is_not_told_as_in_flight)
 {
 	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
 
@@ -76,9 +74,8 @@ START_TEST(what_only_settles_is_not_told_as_in_flight)
 	ck_assert_uint_eq(fx.ndone, 0);
 	ck_assert_uint_eq(count_in_flight(NULL, 0), 1);		/* children are elsewhere, if any */
 }
-END_TEST
 
-START_TEST(send_to_oneself_has_no_children_to_wait_for)
+TEST_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2)
 {
 	union fx_record r = fx_p2p(8, 0, 0, 4, 100);
 
@@ -88,9 +85,8 @@ START_TEST(send_to_oneself_has_no_children_to_wait_for)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came)
+TEST(collective_that_hangs_stays_open_and_says_how_far_it_came)
 {
 	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
 	struct comm_progress progress;
@@ -114,9 +110,8 @@ START_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came)
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
 	ck_assert_uint_eq(fx.done[0].kernel_stopped, 1);
 }
-END_TEST
 
-START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
+TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
 	give(fx_coll(8, 0, 3, 2, 100));
@@ -132,10 +127,9 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
 	ck_assert_uint_eq(fx.done[1].token, 8);
 	ck_assert(!fx.done[1].complete);
 }
-END_TEST
 
 /* Where kernels are not watched, transfers tell as well that what was before is over. */
-START_TEST(collective_that_lost_a_record_is_given_up_when_later_transfers_end)
+TEST_LOOP(collective_that_lost_a_record_is_given_up_when_later_transfers_end, 0, 2)
 {
 	union fx_record watched = fx_coll(8, 0, 3, 2, 100), moved = fx_proxy(103, 9, 210, 300);
 
@@ -157,9 +151,8 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_later_transfers_end)
 	if (!_i)
 		ck_assert(!fx.done[1].complete);
 }
-END_TEST
 
-START_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized)
+TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
 	give(fx_coll(8, 0, 3, 2, 100));
@@ -173,7 +166,6 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized)
 	}
 	ck_assert(!fx.done[0].complete);
 }
-END_TEST
 
 /* A send that waits for its own GPU, for the peer's room, and is on the wire. */
 static union fx_record make_step(uint64_t token, uint64_t parent, uint64_t start, uint64_t stop)
@@ -188,7 +180,7 @@ static union fx_record make_step(uint64_t token, uint64_t parent, uint64_t start
 	return r;
 }
 
-START_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events)
+TEST(network_operation_is_timed_from_its_first_data_without_kernel_events)
 {
 	union fx_record r = fx_coll(8, 0, 3, 2, 100), live = fx_proxy(202, 8, 6000, 0);
 	union fx_record step = make_step(300, 201, 5000, 8800);
@@ -213,9 +205,8 @@ START_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events)
 	ck_assert_uint_eq(fx.done[0].proxy_bytes, 200);
 	ck_assert_uint_eq(fx.done[0].proxy_steps, 4);
 }
-END_TEST
 
-START_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum)
+TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum)
 {
 	union fx_record r = fx_coll(8, 0, 3, 2, 100), op = fx_proxy(201, 8, 4000, 9000);
 	union fx_record step = make_step(300, 201, 5000, 8800);
@@ -236,9 +227,8 @@ START_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum)
 	ck_assert_uint_eq(fx.done[0].exec_ns, 1800);
 	ck_assert_int_eq(fx.done[0].source, TIMING_PROXY_CPU);
 }
-END_TEST
 
-START_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
+TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
 {
 	union fx_record r = fx_coll(8, 0, 3, 2, 100), proxy = fx_proxy(201, 8, 5000, 9000);
 
@@ -259,7 +249,6 @@ START_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
 	ck_assert_uint_eq(fx.done[0].proxy_ops, 1);
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);	/* when it had data nobody tells */
 }
-END_TEST
 
 static void become(struct fx_process *f, uid_t uid, uint32_t nonce)
 {
@@ -269,7 +258,7 @@ static void become(struct fx_process *f, uid_t uid, uint32_t nonce)
 	ck_assert_int_eq(reconstruct_attach(fx.rc, &f->p), 0);
 }
 
-START_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process)
+TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process)
 {
 	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
 	static struct fx_process mate;
@@ -286,9 +275,8 @@ START_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 0);
 	reconstruct_detach(fx.rc, &mate.p);
 }
-END_TEST
 
-START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
+TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
 {
 	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
 
@@ -302,9 +290,8 @@ START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 2);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 0);
 }
-END_TEST
 
-START_TEST(host_times_are_used_where_the_api_has_no_stamps)
+TEST(host_times_are_used_where_the_api_has_no_stamps)
 {
 	union fx_record r = fx_coll(8, 7, 3, 2, 100), kernel = fx_kernel(101, 8, 0, 5000, 9000);
 
@@ -327,10 +314,9 @@ START_TEST(host_times_are_used_where_the_api_has_no_stamps)
 	ck_assert(fx.done[0].busbw_gbs < 0);	/* how many ranks there are is not known */
 	ck_assert(fx.done[0].algbw_gbs > 0);
 }
-END_TEST
 
 /* The first operation tells; whatever others say later is not believed. */
-START_TEST(before_version_4_a_communicator_is_known_by_its_operations)
+TEST(before_version_4_a_communicator_is_known_by_its_operations)
 {
 	union fx_record first = fx_coll(8, 7, 3, 2, 100), second = fx_coll(9, 7, 4, 2, 200);
 
@@ -351,9 +337,8 @@ START_TEST(before_version_4_a_communicator_is_known_by_its_operations)
 	give(second);
 	ck_assert_uint_eq(fx.a.comms[0].id, 0xabcd);
 }
-END_TEST
 
-START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight)
+TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight)
 {
 	union fx_record first = fx_coll(8, 0, 3, 2, 100), second = fx_coll(9, 0, 4, 2, 200);
 	union fx_record live = fx_proxy(203, 9, 9000, 0);
@@ -377,9 +362,8 @@ START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_fligh
 	ck_assert_uint_eq(fx.done[0].exec_ns, 2000);
 	ck_assert(!fx.done[1].complete);
 }
-END_TEST
 
-START_TEST(finalized_communicator_has_waited_for_its_operations)
+TEST(finalized_communicator_has_waited_for_its_operations)
 {
 	union fx_record r = fx_coll(8, 0, 3, 2, 100);
 
@@ -392,7 +376,6 @@ START_TEST(finalized_communicator_has_waited_for_its_operations)
 	ck_assert(fx.done[0].complete);
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
 }
-END_TEST
 
 static bool count_open(const struct op *op, void *arg)
 {
@@ -401,7 +384,7 @@ static bool count_open(const struct op *op, void *arg)
 	return true;
 }
 
-START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
+TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
 {
 	int n = 0;
 
@@ -418,9 +401,8 @@ START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
 	fx_wait(&fx, 100000 * FX_MS);
 	ck_assert_uint_eq(fx.ndone, 2);
 }
-END_TEST
 
-START_TEST(call_that_came_last_is_told_at_the_end)
+TEST(call_that_came_last_is_told_at_the_end)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 190));
@@ -428,31 +410,8 @@ START_TEST(call_that_came_last_is_told_at_the_end)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert(fx.done[0].api_only);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet),
-		FX_TEST(what_nothing_tells_the_end_of_is_not_told_as_in_flight),
-		FX_TEST(what_only_settles_is_not_told_as_in_flight),
-		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
-		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),
-		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),
-		FX_LOOP(collective_that_lost_a_record_is_given_up_when_later_transfers_end, 0, 2),
-		FX_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized),
-		FX_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events),
-		FX_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum),
-		FX_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it),
-		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),
-		FX_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process),
-		FX_TEST(host_times_are_used_where_the_api_has_no_stamps),
-		FX_TEST(before_version_4_a_communicator_is_known_by_its_operations),
-		FX_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight),
-		FX_TEST(finalized_communicator_has_waited_for_its_operations),
-		FX_TEST(open_operations_and_calls_can_be_listed_also_after_the_end),
-		FX_TEST(call_that_came_last_is_told_at_the_end),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

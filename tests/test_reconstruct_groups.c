@@ -71,7 +71,7 @@ static void call_and_launch(void)
 	end_plan(1);
 }
 
-START_TEST(exchange_in_two_launches_is_one_alltoall)
+TEST(exchange_in_two_launches_is_one_alltoall)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	call_and_launch();
@@ -91,10 +91,9 @@ START_TEST(exchange_in_two_launches_is_one_alltoall)
 	ck_assert_uint_eq(derived()->fused, 0);
 	ck_assert(derived()->complete && !derived()->is_p2p);
 }
-END_TEST
 
 /* In place nothing but the call is seen of what a rank sends to itself. */
-START_TEST(silent_transfer_to_oneself_is_known_by_its_calls)
+TEST_LOOP(silent_transfer_to_oneself_is_known_by_its_calls, 0, 2)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	fx.a.comms[0].nranks = 2;
@@ -111,9 +110,8 @@ START_TEST(silent_transfer_to_oneself_is_known_by_its_calls)
 	}
 	ck_assert_str_eq(derived()->func, _i ? "AlltoAll" : "SendRecv");
 }
-END_TEST
 
-START_TEST(group_that_lacks_transfers_is_not_named)
+TEST(group_that_lacks_transfers_is_not_named)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	for (uint64_t i = 0; i < 12; i++)
@@ -130,9 +128,8 @@ START_TEST(group_that_lacks_transfers_is_not_named)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unnamed, 1);
 	ck_assert_ptr_null(derived());
 }
-END_TEST
 
-START_TEST(group_that_lost_records_is_not_named)
+TEST(group_that_lost_records_is_not_named)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	call_and_launch();
@@ -142,10 +139,9 @@ START_TEST(group_that_lost_records_is_not_named)
 	ck_assert_ptr_null(derived());
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unnamed, 1);
 }
-END_TEST
 
 /* Nobody knows whether a group was among them. */
-START_TEST(after_a_loss_groups_have_no_number)
+TEST_LOOP(after_a_loss_groups_have_no_number, 0, 2)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	if (_i)
@@ -157,9 +153,8 @@ START_TEST(after_a_loss_groups_have_no_number)
 		kernel(i);
 	ck_assert_uint_eq(derived()->seq, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(part_without_a_time_leaves_the_whole_without)
+TEST(part_without_a_time_leaves_the_whole_without)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	call_and_launch();
@@ -169,9 +164,8 @@ START_TEST(part_without_a_time_leaves_the_whole_without)
 	ck_assert_uint_eq(derived()->exec_ns, UNKNOWN_U64);
 	ck_assert_double_lt(derived()->busbw_gbs, 0);
 }
-END_TEST
 
-START_TEST(member_that_hangs_keeps_its_group_open)
+TEST(member_that_hangs_keeps_its_group_open)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	call_and_launch();
@@ -183,9 +177,8 @@ START_TEST(member_that_hangs_keeps_its_group_open)
 	reconstruct_end(fx.rc, &fx.a.p, fx.now);
 	ck_assert_ptr_null(derived());
 }
-END_TEST
 
-START_TEST(before_version_5_a_launch_is_a_group)
+TEST(before_version_5_a_launch_is_a_group)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
 	head(0, 1, false);
@@ -198,9 +191,8 @@ START_TEST(before_version_5_a_launch_is_a_group)
 	ck_assert_str_eq(derived()->func, "Shift");
 	ck_assert_int_eq(derived()->shift, -1);
 }
-END_TEST
 
-START_TEST(lonely_send_is_only_a_send)
+TEST(lonely_send_is_only_a_send)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
 	call(0, true);
@@ -210,9 +202,8 @@ START_TEST(lonely_send_is_only_a_send)
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_ptr_null(derived());
 }
-END_TEST
 
-START_TEST(small_pools_push_groups_out_and_count_them)
+TEST(small_pools_push_groups_out_and_count_them)
 {
 	const struct reconstruct_limits small = { .groups = 1, .parts = 1 };
 
@@ -226,22 +217,8 @@ START_TEST(small_pools_push_groups_out_and_count_them)
 	give(fx_p2p_api(120, GROUP + 1, FX_SEND, 90));
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->unnamed, 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(exchange_in_two_launches_is_one_alltoall),
-		FX_LOOP(silent_transfer_to_oneself_is_known_by_its_calls, 0, 2),
-		FX_TEST(group_that_lacks_transfers_is_not_named),
-		FX_TEST(group_that_lost_records_is_not_named),
-		FX_LOOP(after_a_loss_groups_have_no_number, 0, 2),
-		FX_TEST(part_without_a_time_leaves_the_whole_without),
-		FX_TEST(member_that_hangs_keeps_its_group_open),
-		FX_TEST(before_version_5_a_launch_is_a_group),
-		FX_TEST(lonely_send_is_only_a_send),
-		FX_TEST(small_pools_push_groups_out_and_count_them),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

@@ -156,19 +156,17 @@ static void run(uint32_t lose_percent, uint32_t piece)
 	free(s);
 }
 
-START_TEST(any_order_gives_the_same_operations)
+TEST_LOOP(any_order_gives_the_same_operations, 0, 16)
 {
 	fx_seed((uint64_t)_i);
 	run(0, 1u << _i);
 }
-END_TEST
 
-START_TEST(lost_records_cost_their_own_operation_only)
+TEST_LOOP(lost_records_cost_their_own_operation_only, 0, 16)
 {
 	fx_seed((uint64_t)_i);
 	run(1 + (uint32_t)_i, 100);
 }
-END_TEST
 
 static union fx_record random_record(void)
 {
@@ -192,7 +190,7 @@ static union fx_record random_record(void)
 	return r;
 }
 
-START_TEST(hostile_streams_stay_within_their_pools)
+TEST_LOOP(hostile_streams_stay_within_their_pools, 0, 4)
 {
 	const struct reconstruct_limits limits = {
 		.ops = 64, .apis = 32, .proxies = 16, .finished = 128,
@@ -218,9 +216,8 @@ START_TEST(hostile_streams_stay_within_their_pools)
 	ck_assert_uint_gt(fx.a.p.loss.evicted, 0);
 	ck_assert_uint_le(fx.ndone, given);
 }
-END_TEST
 
-START_TEST(full_pool_pushes_out_the_oldest_and_counts_it)
+TEST(full_pool_pushes_out_the_oldest_and_counts_it)
 {
 	const struct reconstruct_limits limits = { .ops = 8 };
 
@@ -237,16 +234,8 @@ START_TEST(full_pool_pushes_out_the_oldest_and_counts_it)
 		ck_assert(!fx.done[i].complete);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(any_order_gives_the_same_operations, 0, 16),
-		FX_LOOP(lost_records_cost_their_own_operation_only, 0, 16),
-		FX_LOOP(hostile_streams_stay_within_their_pools, 0, 4),
-		FX_TEST(full_pool_pushes_out_the_oldest_and_counts_it),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }

@@ -84,7 +84,7 @@ static uint32_t followed(const struct member *m)
 	return n;
 }
 
-START_TEST(communicators_of_one_user_leave_room_for_others)
+TEST(communicators_of_one_user_leave_room_for_others)
 {
 	struct member *greedy[2] = { join(0, 77), join(1, 77) }, *other;
 
@@ -96,9 +96,8 @@ START_TEST(communicators_of_one_user_leave_room_for_others)
 	use_all(other);
 	ck_assert_uint_eq(followed(other), FOLLOWED / 2);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_have_no_more_than_he)
+TEST(ids_of_one_user_have_no_more_than_he)
 {
 	struct member *greedy[2] = { join(0, 77), join(1, 77) };
 
@@ -107,9 +106,8 @@ START_TEST(ids_of_one_user_have_no_more_than_he)
 	use_all(greedy[1]);
 	ck_assert_uint_eq(followed(greedy[0]) + followed(greedy[1]), FOLLOWED / 2);
 }
-END_TEST
 
-START_TEST(room_comes_back_when_a_process_is_forgotten)
+TEST(room_comes_back_when_a_process_is_forgotten)
 {
 	struct member *first = join(0, 77), *next;
 
@@ -119,9 +117,8 @@ START_TEST(room_comes_back_when_a_process_is_forgotten)
 	use_all(next);
 	ck_assert_uint_eq(followed(next), FOLLOWED / 2);
 }
-END_TEST
 
-START_TEST(communicators_that_are_over_make_room_for_new_ones)
+TEST(communicators_that_are_over_make_room_for_new_ones)
 {
 	struct member *m = join(0, 77);
 	struct comm_progress progress;
@@ -141,7 +138,6 @@ START_TEST(communicators_that_are_over_make_room_for_new_ones)
 	ck_assert_uint_eq(progress.in_flight, 1);
 	ck_assert(reconstruct_progress(&m->p, COMMS - 1, &progress));
 }
-END_TEST
 
 static uint64_t pushed_out(struct member *m)
 {
@@ -153,7 +149,7 @@ static uint64_t pushed_out(struct member *m)
 	return m->p.loss.evicted;
 }
 
-START_TEST(first_processes_of_a_user_have_more_room_than_the_next)
+TEST(first_processes_of_a_user_have_more_room_than_the_next)
 {
 	struct member *other;
 
@@ -164,16 +160,14 @@ START_TEST(first_processes_of_a_user_have_more_room_than_the_next)
 	ck_assert_uint_eq(pushed_out(&member[FULL]), OPS - OPS / 8);
 	ck_assert_uint_eq(pushed_out(other), 0);
 }
-END_TEST
 
-START_TEST(a_few_users_together_have_no_more_than_the_node_can_give)
+TEST(a_few_users_together_have_no_more_than_the_node_can_give)
 {
 	for (uint32_t i = 0; i < 3 * FULL; i++)
 		join(i, 77 + i / FULL);
 	ck_assert_uint_eq(pushed_out(&member[2 * FULL - 1]), 0);
 	ck_assert_uint_eq(pushed_out(&member[2 * FULL]), OPS - OPS / 8);
 }
-END_TEST
 
 /* From now on there is so much for one user. */
 static void open_with(uint64_t bytes)
@@ -205,7 +199,7 @@ static bool count_open(const struct op *op, void *arg)
 
 #define POSTED 8000	/* fewer than a process may have open: memory is the bound */
 
-START_TEST(oldest_operations_make_room_where_memory_is_short)
+TEST(oldest_operations_make_room_where_memory_is_short)
 {
 	uint64_t seen[2] = { 0, UINT64_MAX };
 	struct member *m;
@@ -221,9 +215,8 @@ START_TEST(oldest_operations_make_room_where_memory_is_short)
 	reconstruct_detach(fx.rc, &m->p);
 	ck_assert_uint_eq(memory.taken, 0);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_have_the_memory_of_one)
+TEST(ids_of_one_user_have_the_memory_of_one)
 {
 	struct member *m[2];
 
@@ -236,9 +229,8 @@ START_TEST(ids_of_one_user_have_the_memory_of_one)
 	ck_assert_uint_gt(memory.refused, 0);
 	ck_assert_uint_le(memory.taken, (3 << 20) / 8 * 9);
 }
-END_TEST
 
-START_TEST(empty_tables_are_given_back_where_memory_is_tight)
+TEST(empty_tables_are_given_back_where_memory_is_tight)
 {
 	struct member *idle, *busy;
 	uint64_t one;
@@ -261,9 +253,8 @@ START_TEST(empty_tables_are_given_back_where_memory_is_tight)
 	post(busy, 1);
 	ck_assert_uint_eq(memory.refused, 0);
 }
-END_TEST
 
-START_TEST(process_that_there_is_no_memory_for_is_not_followed)
+TEST(process_that_there_is_no_memory_for_is_not_followed)
 {
 	struct process p = { .id = 1, .uid = 77 };
 
@@ -272,22 +263,8 @@ START_TEST(process_that_there_is_no_memory_for_is_not_followed)
 	ck_assert_uint_eq(memory.refused, 1);
 	ck_assert_uint_eq(memory.taken, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(communicators_of_one_user_leave_room_for_others),
-		FX_TEST(ids_of_one_user_have_no_more_than_he),
-		FX_TEST(room_comes_back_when_a_process_is_forgotten),
-		FX_TEST(communicators_that_are_over_make_room_for_new_ones),
-		FX_TEST(first_processes_of_a_user_have_more_room_than_the_next),
-		FX_TEST(a_few_users_together_have_no_more_than_the_node_can_give),
-		FX_TEST(oldest_operations_make_room_where_memory_is_short),
-		FX_TEST(ids_of_one_user_have_the_memory_of_one),
-		FX_TEST(empty_tables_are_given_back_where_memory_is_tight),
-		FX_TEST(process_that_there_is_no_memory_for_is_not_followed),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -14,7 +14,7 @@
 
 /* ---- what is in the file ---- */
 
-START_TEST(every_call_is_there_as_it_was_made)
+TEST(every_call_is_there_as_it_was_made)
 {
 	struct nccl_coll_v5 coll = {
 		.seqNumber = 7, .func = "AllReduce", .count = 1 << 20, .datatype = "ncclFloat32",
@@ -49,9 +49,8 @@ START_TEST(every_call_is_there_as_it_was_made)
 		" T1 finalize #0\n");
 	free(text);
 }
-END_TEST
 
-START_TEST(every_interface_is_asked_for_all_its_events)
+TEST_LOOP(every_interface_is_asked_for_all_its_events, 1, NCCL_PROFILER_VERSIONS + 1)
 {
 	static const int events[] = { 0, 0x3f, 0x3f, 0xbf, 0xbf, 0xfff, 0x7fbf, 0xffff };
 	struct api api;
@@ -60,9 +59,8 @@ START_TEST(every_interface_is_asked_for_all_its_events)
 	api_init(&api, &context, &mask, &(struct api_comm){ .nranks = 1 });
 	ck_assert_int_eq(mask, events[_i]);
 }
-END_TEST
 
-START_TEST(the_file_is_no_longer_than_its_records)
+TEST(the_file_is_no_longer_than_its_records)
 {
 	struct stat st;
 
@@ -72,7 +70,6 @@ START_TEST(the_file_is_no_longer_than_its_records)
 	ck_assert_int_le(st.st_size, 512);
 	ck_assert_int_eq(st.st_mode & 0777, 0600);
 }
-END_TEST
 
 static void make_events(int n)
 {
@@ -81,7 +78,7 @@ static void make_events(int n)
 		v6->stopEvent(start(NCCL_GROUP, NULL));
 }
 
-START_TEST(what_a_killed_process_wrote_can_be_read)
+TEST(what_a_killed_process_wrote_can_be_read)
 {
 	struct recording *rec;
 
@@ -91,9 +88,8 @@ START_TEST(what_a_killed_process_wrote_can_be_read)
 	ck_assert_uint_eq(rec->lost, 0);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(a_second_life_of_the_library_goes_on_in_the_same_file)
+TEST(a_second_life_of_the_library_goes_on_in_the_same_file)
 {
 	struct recording *rec;
 
@@ -107,11 +103,10 @@ START_TEST(a_second_life_of_the_library_goes_on_in_the_same_file)
 	ck_assert_int_eq(rec->ncontexts, 3);
 	recording_free(rec);
 }
-END_TEST
 
 /* ---- what is not ---- */
 
-START_TEST(calls_after_the_last_communicator_are_counted)
+TEST(calls_after_the_last_communicator_are_counted)
 {
 	struct recording *rec;
 
@@ -124,10 +119,9 @@ START_TEST(calls_after_the_last_communicator_are_counted)
 	ck_assert_int_eq(rec->ncalls, 2);
 	recording_free(rec);
 }
-END_TEST
 
 /* The first calls that do not fit end it: no later, shorter one gets in. */
-START_TEST(a_full_file_holds_the_beginning_and_counts_the_rest)
+TEST(a_full_file_holds_the_beginning_and_counts_the_rest)
 {
 	const int made = 40000;
 	struct recording *rec;
@@ -144,9 +138,8 @@ START_TEST(a_full_file_holds_the_beginning_and_counts_the_rest)
 		ck_assert_int_eq(rec->call[i].verb, i % 2 ? RECORDING_START : RECORDING_STOP);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_no_fault)
+TEST(a_full_disk_is_no_fault)
 {
 	struct recording *rec;
 
@@ -161,9 +154,8 @@ START_TEST(a_full_disk_is_no_fault)
 	ck_assert_int_gt(rec->ncalls, 1000);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(a_file_that_exists_is_left_alone)
+TEST(a_file_that_exists_is_left_alone)
 {
 	struct stat st;
 	FILE *f = fopen(path, "we");
@@ -178,11 +170,10 @@ START_TEST(a_file_that_exists_is_left_alone)
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_size, 4);
 }
-END_TEST
 
 static const char *const nonsense[] = { "", "%q", "%", "/no/such/dir/x" };
 
-START_TEST(without_a_file_nothing_is_asked_for)
+TEST_LOOP(without_a_file_nothing_is_asked_for, 0, FX_COUNT(nonsense))
 {
 	setenv("NCCLINSP_RECORD", nonsense[_i], 1);
 	init();
@@ -190,9 +181,8 @@ START_TEST(without_a_file_nothing_is_asked_for)
 	ck_assert_ptr_null(start(NCCL_GROUP, NULL));
 	v6->finalize(context);
 }
-END_TEST
 
-START_TEST(a_name_may_hold_the_process_id)
+TEST(a_name_may_hold_the_process_id)
 {
 	char want[400];
 
@@ -202,7 +192,6 @@ START_TEST(a_name_may_hold_the_process_id)
 	snprintf(want, sizeof(want), "%s/x-%d-%%.rec", fx_tmpdir(), (int)getpid());
 	ck_assert_int_eq(access(want, R_OK), 0);
 }
-END_TEST
 
 static void try_an_event(int unused)
 {
@@ -211,7 +200,7 @@ static void try_an_event(int unused)
 		abort();
 }
 
-START_TEST(a_forked_child_writes_nothing)
+TEST(a_forked_child_writes_nothing)
 {
 	struct recording *rec;
 
@@ -224,9 +213,8 @@ START_TEST(a_forked_child_writes_nothing)
 	ck_assert_uint_eq(rec->lost, 0);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own)
+TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own)
 {
 	char pattern[320], own[320], *text;
 	pid_t pid;
@@ -252,10 +240,9 @@ START_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own)
 		" T1 finalize #0\n");
 	free(text);
 }
-END_TEST
 
 /* The file is its parent's, who would write behind its end: a bus error. */
-START_TEST(child_of_a_fork_without_handlers_leaves_the_file_alone)
+TEST(child_of_a_fork_without_handlers_leaves_the_file_alone)
 {
 	struct stat st;
 	pid_t pid;
@@ -271,7 +258,6 @@ START_TEST(child_of_a_fork_without_handlers_leaves_the_file_alone)
 		v6->stopEvent(start(NCCL_GROUP, NULL));
 	v6->finalize(context);
 }
-END_TEST
 
 static void limit_file_size(uint64_t bytes)
 {
@@ -283,7 +269,7 @@ static void limit_file_size(uint64_t bytes)
 }
 
 /* The kernel would send SIGXFSZ, which kills. */
-START_TEST(a_limit_on_file_size_refuses_and_does_not_kill)
+TEST(a_limit_on_file_size_refuses_and_does_not_kill)
 {
 	limit_file_size(1 << 20);
 	mask = -1;
@@ -301,7 +287,6 @@ START_TEST(a_limit_on_file_size_refuses_and_does_not_kill)
 	ck_assert_int_eq(mask, 0);
 	v6->finalize(context);
 }
-END_TEST
 
 /* The number of the recording's descriptor becomes one of the job's own file. */
 static void take_its_number(int own)
@@ -320,7 +305,7 @@ static void take_its_number(int own)
 }
 
 /* A job that becomes a daemon closes all that it finds, and opens files of its own there. */
-START_TEST(a_file_of_the_job_under_our_number_is_left_alone)
+TEST(a_file_of_the_job_under_our_number_is_left_alone)
 {
 	char name[400];
 	struct stat st;
@@ -346,10 +331,9 @@ START_TEST(a_file_of_the_job_under_our_number_is_left_alone)
 	recording_free(load(path));
 	close(own);
 }
-END_TEST
 
 /* Its output would be written over the beginning of the recording. */
-START_TEST(a_file_never_is_the_standard_output_of_the_job)
+TEST(a_file_never_is_the_standard_output_of_the_job)
 {
 	int out = dup(STDOUT_FILENO), wrote;
 
@@ -361,7 +345,6 @@ START_TEST(a_file_never_is_the_standard_output_of_the_job)
 	v6->finalize(context);
 	recording_free(load(path));
 }
-END_TEST
 
 /* ---- many threads ---- */
 
@@ -376,7 +359,7 @@ static void *call_a_lot(void *arg)
 }
 
 /* The last communicator comes and goes under the feet of others. */
-START_TEST(threads_keep_their_order_while_the_file_is_cut)
+TEST(threads_keep_their_order_while_the_file_is_cut)
 {
 	pthread_t thread[THREADS];
 	uint64_t next[THREADS + 2] = { 0 };
@@ -413,30 +396,8 @@ START_TEST(threads_keep_their_order_while_the_file_is_cut)
 	ck_assert_int_gt(starts, 0);
 	recording_free(rec);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(every_call_is_there_as_it_was_made),
-		FX_LOOP(every_interface_is_asked_for_all_its_events, 1, NCCL_PROFILER_VERSIONS + 1),
-		FX_TEST(the_file_is_no_longer_than_its_records),
-		FX_TEST(what_a_killed_process_wrote_can_be_read),
-		FX_TEST(a_second_life_of_the_library_goes_on_in_the_same_file),
-		FX_TEST(calls_after_the_last_communicator_are_counted),
-		FX_TEST(a_full_file_holds_the_beginning_and_counts_the_rest),
-		FX_TEST(a_full_disk_is_no_fault),
-		FX_TEST(a_file_that_exists_is_left_alone),
-		FX_LOOP(without_a_file_nothing_is_asked_for, 0, FX_COUNT(nonsense)),
-		FX_TEST(a_name_may_hold_the_process_id),
-		FX_TEST(a_forked_child_writes_nothing),
-		FX_TEST(a_forked_child_that_uses_nccl_has_a_file_of_its_own),
-		FX_TEST(child_of_a_fork_without_handlers_leaves_the_file_alone),
-		FX_TEST(a_limit_on_file_size_refuses_and_does_not_kill),
-		FX_TEST(a_file_of_the_job_under_our_number_is_left_alone),
-		FX_TEST(a_file_never_is_the_standard_output_of_the_job),
-		FX_TEST(threads_keep_their_order_while_the_file_is_cut),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

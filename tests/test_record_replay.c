@@ -61,7 +61,8 @@ static void check_same_text(const char *a, const char *b)
 		      (int)strcspn(b + line, "\n"), b + line);
 }
 
-START_TEST(a_replay_makes_the_recorded_calls_in_every_version)
+TEST_LOOP(a_replay_makes_the_recorded_calls_in_every_version, 0,
+	  FX_COUNT(scenarios) * NCCL_PROFILER_VERSIONS)
 {
 	int version = 1 + _i % NCCL_PROFILER_VERSIONS;
 	char *once, *again;
@@ -79,7 +80,6 @@ START_TEST(a_replay_makes_the_recorded_calls_in_every_version)
 	free(once);
 	free(again);
 }
-END_TEST
 
 /* ---- damaged files ---- */
 
@@ -96,7 +96,7 @@ static const struct { long at; const char *bytes; int size; const char *why; } d
 	{ 256, "\x00\x00", 2, "no communicator" },
 };
 
-START_TEST(a_damaged_recording_is_refused)
+TEST_LOOP(a_damaged_recording_is_refused, 0, FX_COUNT(damages))
 {
 	struct recording *rec;
 	char err[300] = "";
@@ -111,9 +111,8 @@ START_TEST(a_damaged_recording_is_refused)
 	ck_assert_int_eq(recording_load(&rec, path, err, sizeof(err)), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err, damages[_i].why));
 }
-END_TEST
 
-START_TEST(a_name_ends_at_a_nul)
+TEST(a_name_ends_at_a_nul)
 {
 	struct recording *rec = recording_new();
 	const char *name = recording_intern(rec->names, "a\0bcdefgh", 9);
@@ -122,10 +121,9 @@ START_TEST(a_name_ends_at_a_nul)
 	ck_assert_ptr_eq((void *)recording_intern(rec->names, "a\0xyzuvwx", 9), (void *)name);
 	recording_free(rec);
 }
-END_TEST
 
 /* Where a copy may have ended; at the end of a record it is a shorter recording. */
-START_TEST(a_recording_that_is_cut_off_is_refused)
+TEST(a_recording_that_is_cut_off_is_refused)
 {
 	struct recording *rec;
 	char err[300] = "";
@@ -141,17 +139,8 @@ START_TEST(a_recording_that_is_cut_off_is_refused)
 		ck_assert_ptr_nonnull(strstr(err, "cut off"));
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_replay_makes_the_recorded_calls_in_every_version, 0,
-			FX_COUNT(scenarios) * NCCL_PROFILER_VERSIONS),
-		FX_LOOP(a_damaged_recording_is_refused, 0, FX_COUNT(damages)),
-		FX_TEST(a_name_ends_at_a_nul),
-		FX_TEST(a_recording_that_is_cut_off_is_refused),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -89,7 +89,7 @@ static uint64_t learn(struct gpuclock *c, int rank)
 	return first;
 }
 
-START_TEST(kernels_begin_within_their_brackets_where_cupti_saw_them_begin)
+TEST_LOOP(kernels_begin_within_their_brackets_where_cupti_saw_them_begin, 0, RANKS)
 {
 	uint64_t lo, hi, cupti = (uint64_t)(BASE + cupti_ns[_i]);
 	struct gpuclock *c;
@@ -102,14 +102,9 @@ START_TEST(kernels_begin_within_their_brackets_where_cupti_saw_them_begin)
 	ck_assert_uint_le(lo, cupti);
 	ck_assert_uint_le(cupti, hi);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(kernels_begin_within_their_brackets_where_cupti_saw_them_begin, 0,
-			RANKS),
-	};
 	const char *env = getenv("NCCLINSP_RECORDING");
 	char err[300];
 	int r;
@@ -121,7 +116,7 @@ int main(void)
 		return 0;
 	}
 	read_cupti();
-	r = fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	r = fx_run(NULL, NULL);
 	recording_free(rec);
 	return r;
 }

@@ -55,21 +55,19 @@ static const char *row_text(size_t i)
 	return line.text;
 }
 
-START_TEST(a_table_is_aligned_with_numbers_to_the_right)
+TEST(a_table_is_aligned_with_numbers_to_the_right)
 {
 	ck_assert_str_eq(row_text(0), "  PID  NAME      ALGO/PROTO    SIZE  P50(us)  LOST");
 	ck_assert_str_eq(row_text(1), "    7  dp        Ring/LL     128MiB     17.3     0");
 }
-END_TEST
 
-START_TEST(what_is_not_known_is_a_dash_and_never_a_zero)
+TEST(what_is_not_known_is_a_dash_and_never_a_zero)
 {
 	ck_assert_str_eq(row_text(2), "12345  0x01      -                -        -     5");
 	ck_assert_str_eq(row_text(3), "    9  a, \"lon~  Tree/-           -        -     -");
 }
-END_TEST
 
-START_TEST(a_narrow_terminal_drops_what_is_missed_least_first)
+TEST(a_narrow_terminal_drops_what_is_missed_least_first)
 {
 	report_fit(&report, rows, 45);
 	ck_assert_str_eq(row_text(0), "  PID  NAME        SIZE  P50(us)  LOST");
@@ -78,9 +76,8 @@ START_TEST(a_narrow_terminal_drops_what_is_missed_least_first)
 	report_fit(&report, rows, 10);
 	ck_assert_str_eq(row_text(0), "  PID    SIZE  LOST");
 }
-END_TEST
 
-START_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too)
+TEST(a_sentence_gives_way_before_columns_do_and_its_header_too)
 {
 	static const struct column said[] = {
 		{ "pid", "PID", COL_INTEGER, "pid", 5, 0, 0 },
@@ -112,7 +109,6 @@ START_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too)
 	ck_assert_ptr_nonnull(strstr(line.text, "why it has not"));
 	json_decref(findings);
 }
-END_TEST
 
 /* The width at which the columns are laid out leaves room for one of two of them. */
 static const char *narrow_header(const char *text)
@@ -137,7 +133,7 @@ static const char *narrow_header(const char *text)
 	return line.text;
 }
 
-START_TEST(a_column_without_which_rows_look_alike_stays_longest)
+TEST(a_column_without_which_rows_look_alike_stays_longest)
 {
 	ck_assert_str_eq(narrow_header("[{\"op\":\"A\",\"src\":\"gpu\"},"
 				       "{\"op\":\"B\",\"src\":\"cpu\","
@@ -152,9 +148,8 @@ START_TEST(a_column_without_which_rows_look_alike_stays_longest)
 				       "{\"op\":\"A\",\"src\":\"cpu\"}]"),
 			 "OP   P99(us)  SRC       WHAT");
 }
-END_TEST
 
-START_TEST(a_column_that_nothing_knows_can_be_left_out)
+TEST(a_column_that_nothing_knows_can_be_left_out)
 {
 	const struct column some[] = {
 		{ "pid", "PID", COL_INTEGER, "pid", 0, 0, 0 },
@@ -168,9 +163,8 @@ START_TEST(a_column_that_nothing_knows_can_be_left_out)
 	report_fit(&report, rows, 4);
 	ck_assert_int_eq(report.width[1], 4);
 }
-END_TEST
 
-START_TEST(a_column_that_says_only_the_usual_can_be_left_out)
+TEST(a_column_that_says_only_the_usual_can_be_left_out)
 {
 	const struct column some[] = {
 		{ "pid", "PID", COL_INTEGER, "pid", 0, 0, 0 },
@@ -194,9 +188,8 @@ START_TEST(a_column_that_says_only_the_usual_can_be_left_out)
 	report_fit(&report, rows, 1);
 	ck_assert_str_eq(row_text(0), "  PID  FUSED  LOST(%)");
 }
-END_TEST
 
-START_TEST(what_was_put_together_has_a_mark)
+TEST(what_was_put_together_has_a_mark)
 {
 	const struct column op = { NULL, "OP", COL_OP, "func", 0, 0, 0 };
 	static const struct {
@@ -218,9 +211,8 @@ START_TEST(what_was_put_together_has_a_mark)
 		json_decref(row);
 	}
 }
-END_TEST
 
-START_TEST(a_line_never_passes_its_limit)
+TEST(a_line_never_passes_its_limit)
 {
 	for (int limit = 0; limit < 60; limit++) {
 		struct line line;
@@ -230,7 +222,6 @@ START_TEST(a_line_never_passes_its_limit)
 		ck_assert_int_le(line.columns, limit);
 	}
 }
-END_TEST
 
 static char *csv(void)
 {
@@ -245,7 +236,7 @@ static char *csv(void)
 	return text;
 }
 
-START_TEST(csv_has_base_units_empty_unknowns_and_quotes)
+TEST(csv_has_base_units_empty_unknowns_and_quotes)
 {
 	char *text = csv();
 
@@ -255,10 +246,9 @@ START_TEST(csv_has_base_units_empty_unknowns_and_quotes)
 			       "9,\"a, \"\"long\"\" name\",,,,\n");
 	free(text);
 }
-END_TEST
 
 /* A spreadsheet takes them for formulas; numbers are none. */
-START_TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out)
+TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out)
 {
 	static const struct {
 		const char *name, *cell;
@@ -282,7 +272,6 @@ START_TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out)
 		json_decref(row);
 	}
 }
-END_TEST
 
 static void check_order(const char *expected)
 {
@@ -295,7 +284,7 @@ static void check_order(const char *expected)
 	ck_assert_str_eq(order, expected);
 }
 
-START_TEST(sorting_puts_the_largest_first_and_the_unknown_last)
+TEST(sorting_puts_the_largest_first_and_the_unknown_last)
 {
 	report_sort(rows, &columns[0], false);
 	check_order("12345 9 7 ");
@@ -308,9 +297,8 @@ START_TEST(sorting_puts_the_largest_first_and_the_unknown_last)
 	report_sort(rows, &columns[1], true);
 	check_order("12345 9 7 ");
 }
-END_TEST
 
-START_TEST(ages_count_from_the_daemons_clock_and_never_below_zero)
+TEST(ages_count_from_the_daemons_clock_and_never_below_zero)
 {
 	const struct column since = { NULL, "AGE", COL_SINCE, "t", 0, 0, 0 };
 	json_t *row = json_pack("{s:I}", "t", (json_int_t)1000000000);
@@ -323,9 +311,8 @@ START_TEST(ages_count_from_the_daemons_clock_and_never_below_zero)
 	ck_assert_str_eq(cell, "0ns");
 	json_decref(row);
 }
-END_TEST
 
-START_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for)
+TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for)
 {
 	const struct column at = { NULL, "AT", COL_TIME, "at", 0, 0, 0 };
 	json_t *row = json_pack("{s:s}", "at", "2026-01-02T23:04:05.678901234Z");
@@ -341,7 +328,6 @@ START_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for)
 	ck_assert_str_eq(cell, "yesterday");
 	json_decref(row);
 }
-END_TEST
 
 static const struct column of_a_link[] = {
 	{ "comm_name", "COMM", COL_TEXT, "comm_name", 0, 0, 0 },
@@ -364,7 +350,7 @@ static json_t *links(void)
 			 "comm_name", "tp", "rank", 0, "share");
 }
 
-START_TEST(prometheus_has_base_units_labels_and_no_unknowns)
+TEST(prometheus_has_base_units_labels_and_no_unknowns)
 {
 	const struct report_style style = { .now_ns = 2000001000 };
 	json_t *rows_of_links = links();
@@ -391,9 +377,8 @@ START_TEST(prometheus_has_base_units_labels_and_no_unknowns)
 	free(text);
 	json_decref(rows_of_links);
 }
-END_TEST
 
-START_TEST(json_lines_keep_types_and_tell_null_from_zero)
+TEST(json_lines_keep_types_and_tell_null_from_zero)
 {
 	const struct report_style style = { .now_ns = 5000 };
 	json_t *rows_of_links = links(), *expected, *object;
@@ -414,7 +399,6 @@ START_TEST(json_lines_keep_types_and_tell_null_from_zero)
 	json_decref(expected);
 	json_decref(rows_of_links);
 }
-END_TEST
 
 static void check_answer(const char *object, const char *printed)
 {
@@ -428,14 +412,13 @@ static void check_answer(const char *object, const char *printed)
 	free(text);
 }
 
-START_TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits)
+TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits)
 {
 	check_answer("{\"rate\":1.2300000000000000001}\n",
 		     "{\"schema\":1,\"rate\":1.2300000000000000001}\n");
 	check_answer("{\"a\":[{}]}", "{\"schema\":1,\"a\":[{}]}\n");
 	check_answer("{}", "{\"schema\":1}\n");
 }
-END_TEST
 
 static const char *link_text(enum report_units units, size_t i)
 {
@@ -454,7 +437,7 @@ static const char *link_text(enum report_units units, size_t i)
 	return line.text;
 }
 
-START_TEST(units_are_those_that_were_asked_for)
+TEST(units_are_those_that_were_asked_for)
 {
 	ck_assert_str_eq(link_text(REPORT_IEC, 0), "P50(us)  BUSBW(GB/s)  IDLE  SHARE(%)    SIZE");
 	ck_assert_str_eq(link_text(REPORT_IEC, 1), "   17.3         1.50  5.0s      25.0  128MiB");
@@ -466,7 +449,6 @@ START_TEST(units_are_those_that_were_asked_for)
 	ck_assert_str_eq(link_text(REPORT_RAW, 2),
 			 "      -            -           -      -          -");
 }
-END_TEST
 
 static char *printed(const struct line *line, const struct line_style *style)
 {
@@ -479,7 +461,7 @@ static char *printed(const struct line *line, const struct line_style *style)
 	return text;
 }
 
-START_TEST(colour_is_only_written_when_asked_for)
+TEST(colour_is_only_written_when_asked_for)
 {
 	static const struct line_style plain = { 0 }, color = { .color = true };
 	struct line line;
@@ -496,10 +478,9 @@ START_TEST(colour_is_only_written_when_asked_for)
 	ck_assert_str_eq(text, "state \033[1;31mdied\033[0m\n");
 	free(text);
 }
-END_TEST
 
 /* Yellow letters cannot be read on a light background. */
-START_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual)
+TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual)
 {
 	static const struct line_style color = { .color = true };
 	struct frame frame;
@@ -516,9 +497,8 @@ START_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual)
 	free(text);
 	frame_deinit(&frame);
 }
-END_TEST
 
-START_TEST(a_line_is_shortened_at_the_end_of_a_word)
+TEST(a_line_is_shortened_at_the_end_of_a_word)
 {
 	static const struct line_style color = { .color = true };
 	struct line line;
@@ -537,9 +517,8 @@ START_TEST(a_line_is_shortened_at_the_end_of_a_word)
 	line_shorten(&line, 0);
 	ck_assert_str_eq(line.text, "!");
 }
-END_TEST
 
-START_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came)
+TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came)
 {
 	static const struct column verdict = { "verdict", "VERDICT", COL_VERDICT, "name", 0, 0, 0 };
 	char cell[64];
@@ -560,10 +539,9 @@ START_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_c
 				     sizeof(cell)), LINE_DIM);
 	ck_assert_str_eq(cell, "-");
 }
-END_TEST
 
 /* A block of its own for nothing, others for each seventh of what is full. */
-START_TEST(values_over_time_are_blocks_and_in_data_a_list)
+TEST(values_over_time_are_blocks_and_in_data_a_list)
 {
 	static const struct column some[] = {
 		{ "blame", "BLAME", COL_SHARES, "blame", 8, 0, 0 },
@@ -611,9 +589,8 @@ START_TEST(values_over_time_are_blocks_and_in_data_a_list)
 	ck_assert_str_eq(text, "\"[null,0,0.01,0.25,0.49,0.5,1]\",\"[1,700,690,350,0]\"\n,\n");
 	free(text);
 }
-END_TEST
 
-START_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
+TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
 {
 	static const struct line_style ascii = { .ascii = true };
 	struct line line;
@@ -626,36 +603,8 @@ START_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
 	ck_assert_str_eq(text, "gr??e  |\n");
 	free(text);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_table_is_aligned_with_numbers_to_the_right),
-		FX_TEST(what_is_not_known_is_a_dash_and_never_a_zero),
-		FX_TEST(a_narrow_terminal_drops_what_is_missed_least_first),
-		FX_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too),
-		FX_TEST(a_column_without_which_rows_look_alike_stays_longest),
-		FX_TEST(a_column_that_nothing_knows_can_be_left_out),
-		FX_TEST(a_column_that_says_only_the_usual_can_be_left_out),
-		FX_TEST(what_was_put_together_has_a_mark),
-		FX_TEST(a_line_never_passes_its_limit),
-		FX_TEST(prometheus_has_base_units_labels_and_no_unknowns),
-		FX_TEST(json_lines_keep_types_and_tell_null_from_zero),
-		FX_TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits),
-		FX_TEST(units_are_those_that_were_asked_for),
-		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
-		FX_TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out),
-		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),
-		FX_TEST(ages_count_from_the_daemons_clock_and_never_below_zero),
-		FX_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for),
-		FX_TEST(colour_is_only_written_when_asked_for),
-		FX_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual),
-		FX_TEST(a_line_is_shortened_at_the_end_of_a_word),
-		FX_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came),
-		FX_TEST(values_over_time_are_blocks_and_in_data_a_list),
-		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

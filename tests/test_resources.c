@@ -62,7 +62,7 @@ static const char *below(const char *path)
 	return path + strlen(fx_tmpdir());
 }
 
-START_TEST(group_above_a_process_that_was_throttled_most_is_told)
+TEST(group_above_a_process_that_was_throttled_most_is_told)
 {
 	fx_put_file("proc/77/cgroup", "0::/kubepods/pod1/app\n");
 	fx_put_file("cgroup/kubepods/pod1/app/cpu.max", "200000 100000\n");
@@ -83,9 +83,8 @@ START_TEST(group_above_a_process_that_was_throttled_most_is_told)
 	ck_assert_double_eq_tol(told.throttled, 0.3, 1e-9);
 	ck_assert(!resources_tell(watch, PID, GPU, now_ns + 60 * SECOND, &told));
 }
-END_TEST
 
-START_TEST(tightest_of_limits_that_took_nothing_is_told)
+TEST(tightest_of_limits_that_took_nothing_is_told)
 {
 	fx_put_file("proc/77/cgroup", "0::/a/b\n");
 	fx_put_file("cgroup/a/b/cpu.max", "300000 100000\n");
@@ -98,9 +97,8 @@ START_TEST(tightest_of_limits_that_took_nothing_is_told)
 	ck_assert_str_eq(below(told.cpu_cgroup), "/cgroup/a");
 	ck_assert_double_eq_tol(told.throttled, 0, 1e-9);
 }
-END_TEST
 
-START_TEST(limits_of_the_first_version_are_found)
+TEST(limits_of_the_first_version_are_found)
 {
 	remove(strcat(strcpy(sys, cgroup), "/cgroup.controllers"));
 	fx_put_file("proc/77/cgroup",
@@ -132,10 +130,9 @@ START_TEST(limits_of_the_first_version_are_found)
 	ck_assert_uint_eq(told.limit_hits, 10);
 	ck_assert_double_eq_tol(told.memory_stalled, 0.3, 1e-9);
 }
-END_TEST
 
 /* A container that sees no group but its own has its limit at the root. */
-START_TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told)
+TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told)
 {
 	fx_put_file("proc/77/cgroup", "0::/\n");
 	fx_put_file("cgroup/cgroup.events", "populated 1\n");
@@ -164,10 +161,9 @@ START_TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told)
 	ck_assert_uint_eq(told.swapped_bytes, 3072);
 	ck_assert_ptr_null(told.cpu_cgroup);
 }
-END_TEST
 
 /* Two findings may ask about two threads of a process by turns. */
-START_TEST(each_thread_has_its_own_faults)
+TEST(each_thread_has_its_own_faults)
 {
 	uint32_t looks = 9;
 
@@ -194,9 +190,8 @@ START_TEST(each_thread_has_its_own_faults)
 	ck_assert(resources_tell(watch, 78, "", now_ns, &told));
 	ck_assert(told.major_faults < 0);		/* others had its place */
 }
-END_TEST
 
-START_TEST(thread_away_from_its_gpu_is_told)
+TEST(thread_away_from_its_gpu_is_told)
 {
 	static const struct {
 		const char *allowed, *node;
@@ -231,10 +226,9 @@ START_TEST(thread_away_from_its_gpu_is_told)
 	ck_assert_str_eq(told.placement.nodes, "1");
 	ck_assert_str_eq(told.placement.device_nodes, "0");
 }
-END_TEST
 
 /* As the daemon sees them from a cgroup namespace of its own, or where a file says nonsense. */
-START_TEST(what_cannot_be_read_is_no_limit)
+TEST_LOOP(what_cannot_be_read_is_no_limit, 0, 7)
 {
 	static const char *const cgroups[] = {
 		"", "0::/../other\n", "nonsense\n", "0::\n", "0::/none\n", "1:cpuset:/a\n",
@@ -253,9 +247,8 @@ START_TEST(what_cannot_be_read_is_no_limit)
 	ck_assert(told.throttled < 0 && told.memory_stalled < 0 && told.major_faults < 0);
 	ck_assert_ptr_null(resources_kills(watch).cgroup);
 }
-END_TEST
 
-START_TEST(group_that_is_made_anew_and_another_process_tell_nothing_old)
+TEST(group_that_is_made_anew_and_another_process_tell_nothing_old)
 {
 	fx_put_file("proc/77/cgroup", "0::/a\n");
 	fx_put_file("cgroup/a/cpu.max", "100 100\n");
@@ -275,9 +268,8 @@ START_TEST(group_that_is_made_anew_and_another_process_tell_nothing_old)
 		     FX_PROC_START + 1);
 	ck_assert(!look_after(5));
 }
-END_TEST
 
-START_TEST(files_are_read_every_few_seconds_and_only_of_so_many)
+TEST(files_are_read_every_few_seconds_and_only_of_so_many)
 {
 	uint32_t looks = 2;
 
@@ -293,7 +285,6 @@ START_TEST(files_are_read_every_few_seconds_and_only_of_so_many)
 	ck_assert(!resources_tell(NULL, 0, "", now_ns, &told));
 	ck_assert_ptr_null(resources_kills(NULL).cgroup);
 }
-END_TEST
 
 static void ck_kills(const char *group, bool above, uint64_t n)
 {
@@ -305,7 +296,7 @@ static void ck_kills(const char *group, bool above, uint64_t n)
 	ck_assert_uint_eq(kills.limit_bytes, above ? 4096 : UNKNOWN_U64);
 }
 
-START_TEST(kills_of_its_own_group_count_or_else_of_those_above)
+TEST(kills_of_its_own_group_count_or_else_of_those_above)
 {
 	fx_put_file("proc/77/cgroup", "0::/pod/app\n");
 	fx_put_file("cgroup/pod/app/memory.events", "oom 1\noom_kill 2\noom_group_kill 7\n");
@@ -320,9 +311,8 @@ START_TEST(kills_of_its_own_group_count_or_else_of_those_above)
 	fx_put_file("cgroup/pod/app/memory.events", "oom 1\noom_kill 4\n");
 	ck_kills("/cgroup/pod/app", false, 2);
 }
-END_TEST
 
-START_TEST(kills_before_the_last_four_counts_do_not_count)
+TEST(kills_before_the_last_four_counts_do_not_count)
 {
 	fx_put_file("proc/77/cgroup", "0::/app\n");
 	fx_put_file("cgroup/app/memory.events", "oom_kill 2\n");
@@ -343,9 +333,8 @@ START_TEST(kills_before_the_last_four_counts_do_not_count)
 	ck_kills("/cgroup/app", false, 0);
 	resources_count_kills(NULL, true);
 }
-END_TEST
 
-START_TEST(groups_stay_those_that_a_process_had_when_it_ended)
+TEST(groups_stay_those_that_a_process_had_when_it_ended)
 {
 	fx_put_file("proc/77/cgroup", "0::/app\n");
 	fx_put_file("cgroup/memory.events", "oom_kill 0\n");
@@ -366,9 +355,8 @@ START_TEST(groups_stay_those_that_a_process_had_when_it_ended)
 	look_after(5);
 	ck_kills("/cgroup/app", false, 1);
 }
-END_TEST
 
-START_TEST(kills_are_counted_anew_after_a_move)
+TEST(kills_are_counted_anew_after_a_move)
 {
 	fx_put_file("proc/77/cgroup", "0::/app\n");
 	fx_put_file("cgroup/app/memory.events", "oom_kill 2\n");
@@ -382,10 +370,9 @@ START_TEST(kills_are_counted_anew_after_a_move)
 	look_after(5);
 	ck_kills("/cgroup/app", false, 0);
 }
-END_TEST
 
 /* ... and only where none was, the fullest. */
-START_TEST(limit_of_memory_that_was_met_is_told)
+TEST(limit_of_memory_that_was_met_is_told)
 {
 	fx_put_file("proc/77/cgroup", "0::/a/b\n");
 	fx_put_file("cgroup/a/b/memory.max", "1000\n");
@@ -403,9 +390,8 @@ START_TEST(limit_of_memory_that_was_met_is_told)
 	ck_assert_str_eq(below(told.memory_cgroup), "/cgroup/a");
 	ck_assert_uint_eq(told.limit_hits, 4);
 }
-END_TEST
 
-START_TEST(source_that_is_absent_says_why)
+TEST(source_that_is_absent_says_why)
 {
 	struct sensors_source source;
 
@@ -420,27 +406,8 @@ START_TEST(source_that_is_absent_says_why)
 	ck_assert(resources_source(&roots, 0, &source) && source.state == SENSORS_ABSENT);
 	ck_assert(!resources_source(&roots, 3, &source));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(group_above_a_process_that_was_throttled_most_is_told),
-		FX_TEST(tightest_of_limits_that_took_nothing_is_told),
-		FX_TEST(limits_of_the_first_version_are_found),
-		FX_TEST(memory_and_pressure_of_a_group_and_of_the_node_are_told),
-		FX_TEST(each_thread_has_its_own_faults),
-		FX_TEST(thread_away_from_its_gpu_is_told),
-		FX_LOOP(what_cannot_be_read_is_no_limit, 0, 7),
-		FX_TEST(group_that_is_made_anew_and_another_process_tell_nothing_old),
-		FX_TEST(files_are_read_every_few_seconds_and_only_of_so_many),
-		FX_TEST(kills_of_its_own_group_count_or_else_of_those_above),
-		FX_TEST(kills_before_the_last_four_counts_do_not_count),
-		FX_TEST(groups_stay_those_that_a_process_had_when_it_ended),
-		FX_TEST(kills_are_counted_anew_after_a_move),
-		FX_TEST(limit_of_memory_that_was_met_is_told),
-		FX_TEST(source_that_is_absent_says_why),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -179,7 +179,7 @@ static void check_row(const struct read_table *table, const void *row, const jso
 		check_field(f, (const char *)row + f->offset, json_object_get(wanted, f->name));
 }
 
-START_TEST(random_rows_are_what_jansson_reads)
+TEST(random_rows_are_what_jansson_reads)
 {
 	for (int i = 0; i < 3000; i++) {
 		struct reader_of_rows r = { .text = keep_text };
@@ -199,9 +199,8 @@ START_TEST(random_rows_are_what_jansson_reads)
 		json_decref(wanted);
 	}
 }
-END_TEST
 
-START_TEST(a_damaged_row_is_refused_and_leaves_nothing_behind)
+TEST(a_damaged_row_is_refused_and_leaves_nothing_behind)
 {
 	for (int i = 0; i < 3000; i++) {
 		struct reader_of_rows r = { .text = keep_text };
@@ -219,15 +218,9 @@ START_TEST(a_damaged_row_is_refused_and_leaves_nothing_behind)
 		scan_deinit(&r.scan);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(random_rows_are_what_jansson_reads),
-		FX_TEST(a_damaged_row_is_refused_and_leaves_nothing_behind),
-	};
-
 	fx_seed_anew();
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -188,7 +188,7 @@ static void document_make(void)
 	document_add_value(4);
 }
 
-START_TEST(a_random_document_is_what_jansson_reads)
+TEST(a_random_document_is_what_jansson_reads)
 {
 	for (int i = 0; i < 2000; i++) {
 		document_make();
@@ -196,9 +196,8 @@ START_TEST(a_random_document_is_what_jansson_reads)
 		check_skips(document, length);
 	}
 }
-END_TEST
 
-START_TEST(a_damaged_document_is_refused_where_jansson_refuses_it)
+TEST(a_damaged_document_is_refused_where_jansson_refuses_it)
 {
 	static const char bytes[] = "\"\\{}[],:0-1.eu\n\x01 ";
 
@@ -212,19 +211,17 @@ START_TEST(a_damaged_document_is_refused_where_jansson_refuses_it)
 		check_same(document, length);
 	}
 }
-END_TEST
 
-START_TEST(what_is_no_json_is_refused)
+TEST(what_is_no_json_is_refused)
 {
 	for (int i = 0; i < FX_COUNT(wrong); i++)
 		check_same(wrong[i], strlen(wrong[i]));
 	for (int i = 0; i < FX_COUNT(pieces); i++)
 		check_same(pieces[i], strlen(pieces[i]));
 }
-END_TEST
 
 /* jansson passes over some. */
-START_TEST(a_zero_byte_is_nowhere_allowed)
+TEST(a_zero_byte_is_nowhere_allowed)
 {
 	static const char texts[][8] = { "[1\0]", "[\0]", "\"a\0b\"", "[]\0", "{\0}" };
 	const char *error;
@@ -239,9 +236,8 @@ START_TEST(a_zero_byte_is_nowhere_allowed)
 		ck_assert_ptr_nonnull(error);
 	}
 }
-END_TEST
 
-START_TEST(brackets_lie_as_deep_in_each_other_as_for_jansson)
+TEST(brackets_lie_as_deep_in_each_other_as_for_jansson)
 {
 	for (size_t depth = SCAN_DEPTH - 1; depth <= SCAN_DEPTH + 1; depth++) {
 		struct scan s;
@@ -255,7 +251,6 @@ START_TEST(brackets_lie_as_deep_in_each_other_as_for_jansson)
 		scan_deinit(&s);
 	}
 }
-END_TEST
 
 /* The bytes before the place at which it is wrong; the error in *error. */
 static size_t place_of(const char *text, bool (*read)(struct scan *s), const char **error)
@@ -270,7 +265,7 @@ static size_t place_of(const char *text, bool (*read)(struct scan *s), const cha
 	return (size_t)(s.at - text);
 }
 
-START_TEST(what_is_skipped_has_its_brackets_and_strings_checked)
+TEST(what_is_skipped_has_its_brackets_and_strings_checked)
 {
 	const char *error;
 
@@ -281,9 +276,8 @@ START_TEST(what_is_skipped_has_its_brackets_and_strings_checked)
 	ck_assert_uint_eq(place_of("[\"a\\\\\\\"]", scan_skip, &error), 8);
 	ck_assert_str_eq(error, "the text ends early");
 }
-END_TEST
 
-START_TEST(the_first_error_stays)
+TEST(the_first_error_stays)
 {
 	struct scan s;
 	bool value;
@@ -297,20 +291,9 @@ START_TEST(the_first_error_stays)
 	ck_assert_uint_eq((size_t)(s.at - s.text), 1);
 	scan_deinit(&s);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_random_document_is_what_jansson_reads),
-		FX_TEST(a_damaged_document_is_refused_where_jansson_refuses_it),
-		FX_TEST(what_is_no_json_is_refused),
-		FX_TEST(a_zero_byte_is_nowhere_allowed),
-		FX_TEST(brackets_lie_as_deep_in_each_other_as_for_jansson),
-		FX_TEST(what_is_skipped_has_its_brackets_and_strings_checked),
-		FX_TEST(the_first_error_stays),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -46,7 +46,7 @@ static int open_it(void)
 	return r < 0 ? r : segment_check(seg);
 }
 
-START_TEST(sound_segment_opens_with_what_its_header_says)
+TEST(sound_segment_opens_with_what_its_header_says)
 {
 	strcpy(h->command, "pyth\x01on\xff");
 	memcpy(h->env, "RANK=3\0A=\xc3(", 11);
@@ -63,7 +63,6 @@ START_TEST(sound_segment_opens_with_what_its_header_says)
 	ck_assert_int_eq(life_of(seg), LIFE_ALIVE);
 	segment_free(NULL);
 }
-END_TEST
 
 static const struct {
 	const char *file;
@@ -97,7 +96,7 @@ static const struct {
 	{ "", false },
 };
 
-START_TEST(only_names_in_canonical_form_are_segments)
+TEST_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files))
 {
 	struct segment_name n;
 
@@ -108,7 +107,6 @@ START_TEST(only_names_in_canonical_form_are_segments)
 		ck_assert_uint_eq(n.start_time, 123456789);
 	}
 }
-END_TEST
 
 static void lanes_none(void)		{ h->lanes = 0; }
 static void lanes_many(void)		{ h->lanes = SEGMENT_MAX_LANES + 1; }
@@ -181,7 +179,7 @@ static const struct comm *comm_of(uint32_t number)
 	return &seg->process.comms[number % NCI_COMM_NUMBERS];
 }
 
-START_TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed)
+TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	for (uint32_t i = 0; i < 3; i++)
@@ -204,10 +202,9 @@ START_TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed)
 	look_at_tables(TABLES_ALL);
 	ck_assert_uint_eq(comm_of(1)->finalize_ticks, 6);
 }
-END_TEST
 
 /* What is read after it may be told with another work's time. */
-START_TEST(a_communicator_that_drifts_is_known_with_the_next_look)
+TEST(a_communicator_that_drifts_is_known_with_the_next_look)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	begin_comm(0);
@@ -219,10 +216,9 @@ START_TEST(a_communicator_that_drifts_is_known_with_the_next_look)
 	look_at_tables(TABLES_NEW);
 	ck_assert_uint_eq(comm_of(0)->drift_ticks, 7);
 }
-END_TEST
 
 /* Those that came and went between two looks are gone, and nobody waits for them. */
-START_TEST(an_entry_is_that_of_the_communicator_that_it_names)
+TEST(an_entry_is_that_of_the_communicator_that_it_names)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	begin_comm(0);
@@ -237,9 +233,8 @@ START_TEST(an_entry_is_that_of_the_communicator_that_it_names)
 	ck_assert(!comm_of(2)->ready && !comm_of(SHMRING_COMMS)->ready);
 	ck_assert_uint_eq(seg->comms_begun, SHMRING_COMMS + 2);
 }
-END_TEST
 
-START_TEST(a_communicator_in_the_making_is_waited_for)
+TEST(a_communicator_in_the_making_is_waited_for)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	begin_comm(0);
@@ -252,11 +247,10 @@ START_TEST(a_communicator_in_the_making_is_waited_for)
 	ck_assert(comm_of(1)->ready);
 	ck_assert_uint_eq(seg->comms_begun, 2);
 }
-END_TEST
 
 /* Whoever lies about it costs no more than one look at the table. */
 /* The daemon would count a communicator less than none as memory that a user has taken. */
-START_TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing)
+TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing)
 {
 	struct memory memory;
 
@@ -273,9 +267,8 @@ START_TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing)
 	seg = NULL;
 	ck_assert_uint_eq(memory.taken, 0);
 }
-END_TEST
 
-START_TEST(numbers_that_never_were_are_not_looked_for)
+TEST(numbers_that_never_were_are_not_looked_for)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	begin_comm(0);
@@ -284,9 +277,8 @@ START_TEST(numbers_that_never_were_are_not_looked_for)
 	ck_assert_uint_eq(seg->comms_begun, UINT32_MAX - 1);
 	ck_assert_uint_eq(seg->process.ncomms, NCI_COMM_NUMBERS);
 }
-END_TEST
 
-START_TEST(a_number_that_has_wrapped_is_a_new_communicator)
+TEST(a_number_that_has_wrapped_is_a_new_communicator)
 {
 	const uint32_t again = NCI_COMM_NUMBERS + 5;
 
@@ -300,9 +292,8 @@ START_TEST(a_number_that_has_wrapped_is_a_new_communicator)
 	ck_assert_uint_eq(comm_of(5)->id, again);
 	ck_assert_uint_eq(comm_of(5)->finalize_ticks, 0);
 }
-END_TEST
 
-START_TEST(entries_that_are_longer_than_those_we_know_are_read)
+TEST(entries_that_are_longer_than_those_we_know_are_read)
 {
 	static uint8_t table[2 * 512];
 	const uint64_t offset = ring.tables_bytes;
@@ -321,16 +312,14 @@ START_TEST(entries_that_are_longer_than_those_we_know_are_read)
 	ck_assert_uint_eq(comm_of(1)->id, 77);
 	ck_assert(!comm_of(0)->ready);
 }
-END_TEST
 
-START_TEST(header_that_cannot_be_is_refused)
+TEST_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies))
 {
 	lies[_i]();
 	ck_assert_int_eq(open_it(), -EPROTO);
 }
-END_TEST
 
-START_TEST(other_formats_and_other_boots_are_told_apart)
+TEST(other_formats_and_other_boots_are_told_apart)
 {
 	h->abi_minor = 0;	/* the first of this format, without sums */
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
@@ -342,7 +331,6 @@ START_TEST(other_formats_and_other_boots_are_told_apart)
 	memset(h->boot_id, 0xab, sizeof(h->boot_id));
 	ck_assert_int_eq(open_it(), SEGMENT_STALE);
 }
-END_TEST
 
 /* A process that holds the segment's lock until its pipe is closed. */
 static pid_t hold(int *until)
@@ -371,7 +359,7 @@ static pid_t hold(int *until)
 	return pid;
 }
 
-START_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says)
+TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says)
 {
 	int until, status;
 	pid_t pid;
@@ -384,9 +372,8 @@ START_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says)
 	ck_assert_int_eq(status, 0);
 	ck_assert_int_eq(open_it(), SEGMENT_STALE);
 }
-END_TEST
 
-START_TEST(segment_in_the_making_is_not_ready)
+TEST(segment_in_the_making_is_not_ready)
 {
 	atomic_store_explicit(&h->ready, 0, memory_order_relaxed);
 	ck_assert_int_eq(open_it(), SEGMENT_NOT_READY);
@@ -395,9 +382,8 @@ START_TEST(segment_in_the_making_is_not_ready)
 	ck_assert_int_eq(ftruncate(ring.fd, 0), 0);
 	ck_assert_int_eq(open_it(), SEGMENT_NOT_READY);
 }
-END_TEST
 
-START_TEST(file_that_others_may_write_is_refused)
+TEST(file_that_others_may_write_is_refused)
 {
 	ck_assert_int_eq(fchmod(ring.fd, 0620), 0);
 	ck_assert_int_eq(open_it(), -EPERM);
@@ -406,7 +392,6 @@ START_TEST(file_that_others_may_write_is_refused)
 	ck_assert_int_eq(fchmod(ring.fd, 0644), 0);
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 }
-END_TEST
 
 #define STRANGER 77
 
@@ -431,7 +416,7 @@ static void claim(pid_t pid, uint64_t start_time)
 }
 
 /* In a user namespace a process has another number; and a name can be anybody's. */
-START_TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says)
+TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says)
 {
 	if (!may_give_away())
 		return;
@@ -441,10 +426,9 @@ START_TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says)
 	ck_assert_uint_eq(h->uid, 0);
 	ck_assert_uint_eq(seg->process.uid, STRANGER);
 }
-END_TEST
 
 /* The number that a process here has, by the lock; of a dead one only what it said. */
-START_TEST(its_pid_is_that_of_who_holds_the_lock)
+TEST(its_pid_is_that_of_who_holds_the_lock)
 {
 	int until, status;
 	pid_t pid = hold(&until);
@@ -463,9 +447,8 @@ START_TEST(its_pid_is_that_of_who_holds_the_lock)
 	close(until);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 }
-END_TEST
 
-START_TEST(a_claim_without_a_lock_is_no_proof)
+TEST(a_claim_without_a_lock_is_no_proof)
 {
 	ck_assert_int_eq(open_it(), SEGMENT_OK);	/* nobody sees a lock of its own */
 	ck_assert_int_eq(seg->process.pid, getpid());
@@ -474,9 +457,8 @@ START_TEST(a_claim_without_a_lock_is_no_proof)
 	seg->process.uid++;
 	ck_assert_int_eq(life_of(seg), LIFE_DIED);
 }
-END_TEST
 
-START_TEST(nobody_speaks_of_another_user_s_process)
+TEST(nobody_speaks_of_another_user_s_process)
 {
 	if (!may_give_away())
 		return;
@@ -486,10 +468,9 @@ START_TEST(nobody_speaks_of_another_user_s_process)
 	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
 	ck_assert_uint_eq(seg->foreign.abi_major, 0);
 }
-END_TEST
 
 /* A number can come to another process while files that processes share stay locked. */
-START_TEST(lock_and_number_of_another_user_s_process_are_no_proof)
+TEST(lock_and_number_of_another_user_s_process_are_no_proof)
 {
 	int until, status;
 	pid_t pid;
@@ -505,10 +486,9 @@ START_TEST(lock_and_number_of_another_user_s_process_are_no_proof)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(life_of(seg), LIFE_DIED);
 }
-END_TEST
 
 /* One of an open file outlives whoever took it; one for reading may be a reader's. */
-START_TEST(only_a_process_s_own_lock_for_writing_is_its_life)
+TEST(only_a_process_s_own_lock_for_writing_is_its_life)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char path[160];
@@ -528,9 +508,8 @@ START_TEST(only_a_process_s_own_lock_for_writing_is_its_life)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(what_is_no_plain_file_is_refused_and_does_not_block)
+TEST(what_is_no_plain_file_is_refused_and_does_not_block)
 {
 	char target[80];
 
@@ -547,9 +526,8 @@ START_TEST(what_is_no_plain_file_is_refused_and_does_not_block)
 	unlinkat(dirfd, name, AT_REMOVEDIR);
 	ck_assert_int_eq(open_it(), -ENOENT);
 }
-END_TEST
 
-START_TEST(another_name_for_a_segment_is_refused)
+TEST(another_name_for_a_segment_is_refused)
 {
 	char other[80];
 
@@ -560,7 +538,6 @@ START_TEST(another_name_for_a_segment_is_refused)
 	ck_assert_int_eq(open_it(), -EPROTO);
 	unlinkat(dirfd, name, 0);
 }
-END_TEST
 
 static const struct {
 	const char *from, *to;
@@ -580,7 +557,7 @@ static const struct {
 	{ "a\u00adb\u3164\U000e0041", "a??b???????" },
 };
 
-START_TEST(foreign_text_is_made_safe)
+TEST_LOOP(foreign_text_is_made_safe, 0, FX_COUNT(texts))
 {
 	char text[64];
 
@@ -588,9 +565,8 @@ START_TEST(foreign_text_is_made_safe)
 	utf8_clean(text, strlen(text));
 	ck_assert_str_eq(text, texts[_i].to);
 }
-END_TEST
 
-START_TEST(damaged_header_never_harms_the_reader)
+TEST(damaged_header_never_harms_the_reader)
 {
 	struct nci_header sound = *h;
 
@@ -612,37 +588,8 @@ START_TEST(damaged_header_never_harms_the_reader)
 		}
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(sound_segment_opens_with_what_its_header_says),
-		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
-		FX_TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed),
-		FX_TEST(a_communicator_that_drifts_is_known_with_the_next_look),
-		FX_TEST(an_entry_is_that_of_the_communicator_that_it_names),
-		FX_TEST(a_communicator_in_the_making_is_waited_for),
-		FX_TEST(communicators_that_become_fewer_are_a_lie_that_costs_nothing),
-		FX_TEST(numbers_that_never_were_are_not_looked_for),
-		FX_TEST(a_number_that_has_wrapped_is_a_new_communicator),
-		FX_TEST(entries_that_are_longer_than_those_we_know_are_read),
-		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
-		FX_TEST(other_formats_and_other_boots_are_told_apart),
-		FX_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says),
-		FX_TEST(segment_in_the_making_is_not_ready),
-		FX_TEST(file_that_others_may_write_is_refused),
-		FX_TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says),
-		FX_TEST(its_pid_is_that_of_who_holds_the_lock),
-		FX_TEST(a_claim_without_a_lock_is_no_proof),
-		FX_TEST(nobody_speaks_of_another_user_s_process),
-		FX_TEST(lock_and_number_of_another_user_s_process_are_no_proof),
-		FX_TEST(only_a_process_s_own_lock_for_writing_is_its_life),
-		FX_TEST(what_is_no_plain_file_is_refused_and_does_not_block),
-		FX_TEST(another_name_for_a_segment_is_refused),
-		FX_LOOP(foreign_text_is_made_safe, 0, FX_COUNT(texts)),
-		FX_TEST(damaged_header_never_harms_the_reader),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

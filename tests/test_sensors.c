@@ -140,7 +140,7 @@ static void wait_for(bool (*done)(void))
 	}
 }
 
-START_TEST(what_the_library_tells_of_a_gpu_is_told)
+TEST(what_the_library_tells_of_a_gpu_is_told)
 {
 	struct gpu_health g;
 
@@ -171,9 +171,8 @@ START_TEST(what_the_library_tells_of_a_gpu_is_told)
 	ck_assert_int_eq(source(0).state, SENSORS_PRESENT);
 	ck_assert_str_eq(source(0).why, "");
 }
-END_TEST
 
-START_TEST(what_it_does_not_tell_is_unknown)
+TEST(what_it_does_not_tell_is_unknown)
 {
 	struct gpu_health g;
 
@@ -188,9 +187,8 @@ START_TEST(what_it_does_not_tell_is_unknown)
 	ck_assert_uint_eq(g.nvlinks, UNKNOWN_U64);
 	ck_assert_uint_eq(gpu(1).sm_mhz, UNKNOWN_U64);	/* there is no line of the second */
 }
-END_TEST
 
-START_TEST(what_cannot_be_true_is_unknown)
+TEST(what_cannot_be_true_is_unknown)
 {
 	struct gpu_health g;
 
@@ -206,9 +204,8 @@ START_TEST(what_cannot_be_true_is_unknown)
 	ck_assert_uint_eq(g.power_mw, UNKNOWN_U64);
 	ck_assert_uint_eq(g.nvlinks, 18);	/* no GPU has more */
 }
-END_TEST
 
-START_TEST(a_limit_holds_until_ten_readings_are_free_of_it)
+TEST(a_limit_holds_until_ten_readings_are_free_of_it)
 {
 	uint64_t since_ns;
 
@@ -226,9 +223,8 @@ START_TEST(a_limit_holds_until_ten_readings_are_free_of_it)
 	wait_for(first_is_free);
 	ck_assert_uint_eq(gpu(0).mean_mhz, 1980);
 }
-END_TEST
 
-START_TEST(an_older_library_tells_what_it_can)
+TEST(an_older_library_tells_what_it_can)
 {
 	play(FIRST " sm_mhz 1980\n" FIRST " reasons 4\n" FIRST " remapped_rows 2\n");
 	start(OLD);
@@ -236,9 +232,8 @@ START_TEST(an_older_library_tells_what_it_can)
 	ck_assert_uint_eq(gpu(0).reasons, 4);
 	ck_assert_uint_eq(gpu(0).remapped_rows, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(a_library_that_lacks_what_is_needed_is_told)
+TEST(a_library_that_lacks_what_is_needed_is_told)
 {
 	play(FIRST " sm_mhz 1980\n");
 	start(BARE);
@@ -246,9 +241,8 @@ START_TEST(a_library_that_lacks_what_is_needed_is_told)
 	ck_assert_str_eq(source(0).why, "the library has no nvmlShutdown");
 	ck_assert_uint_eq(gpu(0).sm_mhz, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(a_node_without_the_library_or_its_driver_says_so)
+TEST(a_node_without_the_library_or_its_driver_says_so)
 {
 	start("libnowhere-ml.so.1");
 	wait_for(source_is_absent);
@@ -259,9 +253,8 @@ START_TEST(a_node_without_the_library_or_its_driver_says_so)
 	wait_for(source_is_absent);
 	ck_assert_str_eq(source(0).why, "Driver Not Loaded");
 }
-END_TEST
 
-START_TEST(a_gpu_that_the_driver_has_lost_is_told)
+TEST(a_gpu_that_the_driver_has_lost_is_told)
 {
 	play(FIRST " sm_mhz 1980\n" FIRST " lost 1\n" SECOND_GPU " sm_mhz 1980\n");
 	start(PLAYED);
@@ -270,10 +263,9 @@ START_TEST(a_gpu_that_the_driver_has_lost_is_told)
 	ck_assert(!gpu(1).lost);
 	ck_assert_uint_eq(gpu(1).sm_mhz, 1980);
 }
-END_TEST
 
 /* Every call of the loop returns at once, also the last one. */
-START_TEST(a_library_that_hangs_holds_nobody_up)
+TEST(a_library_that_hangs_holds_nobody_up)
 {
 	uint64_t from_ns;
 	struct gpu_health all[SENSORS_GPUS];
@@ -293,9 +285,8 @@ START_TEST(a_library_that_hangs_holds_nobody_up)
 	sensors = NULL;
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - from_ns, 20 * SECOND);
 }
-END_TEST
 
-START_TEST(only_gpus_of_live_processes_are_read)
+TEST(only_gpus_of_live_processes_are_read)
 {
 	struct gpu_health all[SENSORS_GPUS];
 
@@ -311,9 +302,8 @@ START_TEST(only_gpus_of_live_processes_are_read)
 	wait_for(source_is_unused);
 	ck_assert_uint_eq(sensors_gpus(sensors, clock_ns(CLOCK_MONOTONIC), all), 0);
 }
-END_TEST
 
-START_TEST(user_who_invents_gpus_leaves_places_to_others)
+TEST(user_who_invents_gpus_leaves_places_to_others)
 {
 	static struct comm invented[200];
 	struct process liar = { .state = PROCESS_LIVE, .account = 7, .comms = invented,
@@ -335,9 +325,8 @@ START_TEST(user_who_invents_gpus_leaves_places_to_others)
 		real += !strcmp(all[i].pci_bus_id, FIRST) || !strcmp(all[i].pci_bus_id, SECOND_GPU);
 	ck_assert_uint_eq(real, 2);
 }
-END_TEST
 
-START_TEST(nothing_is_read_where_it_is_switched_off)
+TEST(nothing_is_read_where_it_is_switched_off)
 {
 	const struct sensors_config config = { .off = true, .library = PLAYED, .kernel_log = "" };
 
@@ -346,24 +335,8 @@ START_TEST(nothing_is_read_where_it_is_switched_off)
 	ck_assert_str_eq(source(0).why, "switched off (gpu-sensors)");
 	ck_assert_uint_eq(gpu(0).read_ns, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_the_library_tells_of_a_gpu_is_told),
-		FX_TEST(what_it_does_not_tell_is_unknown),
-		FX_TEST(what_cannot_be_true_is_unknown),
-		FX_TEST(a_limit_holds_until_ten_readings_are_free_of_it),
-		FX_TEST(an_older_library_tells_what_it_can),
-		FX_TEST(a_library_that_lacks_what_is_needed_is_told),
-		FX_TEST(a_node_without_the_library_or_its_driver_says_so),
-		FX_TEST(a_gpu_that_the_driver_has_lost_is_told),
-		FX_TEST(a_library_that_hangs_holds_nobody_up),
-		FX_TEST(only_gpus_of_live_processes_are_read),
-		FX_TEST(user_who_invents_gpus_leaves_places_to_others),
-		FX_TEST(nothing_is_read_where_it_is_switched_off),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -15,7 +15,7 @@ static void setup(void)
 	fx_serve_open(NULL);
 }
 
-START_TEST(status_tells_who_answers_and_since_when)
+TEST(status_tells_who_answers_and_since_when)
 {
 	json_t *a;
 
@@ -46,9 +46,8 @@ START_TEST(status_tells_who_answers_and_since_when)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "exporters")), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(status_tells_the_level_that_all_live_processes_agree_on)
+TEST(status_tells_the_level_that_all_live_processes_agree_on)
 {
 	struct process *ended = fx_process(1, 0, 0), *silent = fx_process(2, 0, 0);
 	struct process *other;
@@ -70,9 +69,8 @@ START_TEST(status_tells_the_level_that_all_live_processes_agree_on)
 	ck_assert(json_is_null(fx_at(a, "sampling")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(processes_show_every_promised_field)
+TEST(processes_show_every_promised_field)
 {
 	struct process *p = fx_process(4711, 0, 0);
 	json_t *a;
@@ -103,9 +101,8 @@ START_TEST(processes_show_every_promised_field)
 	ck_assert(json_is_null(fx_at(a, "processes.0.ended_at")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_a_process_has_not_said_is_null)
+TEST(what_a_process_has_not_said_is_null)
 {
 	struct process *p = fx_process(1, 54321, 0);
 	json_t *a;
@@ -126,7 +123,6 @@ START_TEST(what_a_process_has_not_said_is_null)
 	ck_assert(json_is_null(fx_at(a, "processes.0.job.rank")));
 	json_decref(a);
 }
-END_TEST
 
 static const struct {
 	const char *env;
@@ -180,7 +176,7 @@ static const struct {
 #undef JOB
 };
 
-START_TEST(the_job_is_told_by_its_launchers_variables)
+TEST_LOOP(the_job_is_told_by_its_launchers_variables, 0, FX_COUNT(jobs))
 {
 	struct process *p = fx_process(1, 0, 0);
 	char *got;
@@ -196,9 +192,8 @@ START_TEST(the_job_is_told_by_its_launchers_variables)
 	free(got);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(an_environment_without_its_end_is_not_read_past)
+TEST(an_environment_without_its_end_is_not_read_past)
 {
 	struct process *p = fx_process(1, 0, 0);
 	json_t *a;
@@ -210,9 +205,8 @@ START_TEST(an_environment_without_its_end_is_not_read_past)
 	ck_assert(json_is_null(fx_at(a, "processes.0.job.id")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(ranks_of_one_communicator_stand_together)
+TEST(ranks_of_one_communicator_stand_together)
 {
 	struct process *p = fx_process(10, 0, 3);
 	json_t *a;
@@ -239,9 +233,8 @@ START_TEST(ranks_of_one_communicator_stand_together)
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.1.state"), "died");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(communicators_that_share_an_id_but_no_size_stay_apart)
+TEST(communicators_that_share_an_id_but_no_size_stay_apart)
 {
 	json_t *a;
 
@@ -251,9 +244,8 @@ START_TEST(communicators_that_share_an_id_but_no_size_stay_apart)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "comms")), 2);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(communicators_without_an_id_stand_alone)
+TEST(communicators_without_an_id_stand_alone)
 {
 	json_t *a;
 
@@ -269,10 +261,9 @@ START_TEST(communicators_without_an_id_stand_alone)
 	ck_assert(json_is_null(fx_at(a, "comms.0.local_ranks.0.rank")));
 	json_decref(a);
 }
-END_TEST
 
 /* Two of the first four have the rows that one of two users may have. */
-START_TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted)
+TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted)
 {
 	json_t *a;
 
@@ -296,9 +287,8 @@ START_TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted)
 	ck_assert_int_eq(json_integer_value(fx_at(a, "comms_left_out")), 2 * 3000);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_rank_tells_how_far_it_got)
+TEST(a_rank_tells_how_far_it_got)
 {
 	json_t *a;
 
@@ -309,23 +299,8 @@ START_TEST(a_rank_tells_how_far_it_got)
 	ck_assert(json_is_string(fx_at(a, "comms.0.local_ranks.0.last_op_at")));
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(status_tells_who_answers_and_since_when),
-		FX_TEST(status_tells_the_level_that_all_live_processes_agree_on),
-		FX_TEST(processes_show_every_promised_field),
-		FX_TEST(what_a_process_has_not_said_is_null),
-		FX_LOOP(the_job_is_told_by_its_launchers_variables, 0, FX_COUNT(jobs)),
-		FX_TEST(an_environment_without_its_end_is_not_read_past),
-		FX_TEST(ranks_of_one_communicator_stand_together),
-		FX_TEST(communicators_that_share_an_id_but_no_size_stay_apart),
-		FX_TEST(communicators_without_an_id_stand_alone),
-		FX_TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted),
-		FX_TEST(a_rank_tells_how_far_it_got),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

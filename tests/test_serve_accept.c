@@ -68,7 +68,7 @@ static void waits(int fd)
 	free(answer);
 }
 
-START_TEST(first_client_without_a_descriptor_is_served_when_there_is_one)
+TEST(first_client_without_a_descriptor_is_served_when_there_is_one)
 {
 	int fd = socket_of_client();
 
@@ -79,9 +79,8 @@ START_TEST(first_client_without_a_descriptor_is_served_when_there_is_one)
 	fx_pass(FX_SECOND);
 	is_served(fd);
 }
-END_TEST
 
-START_TEST(no_other_client_has_to_go_first)
+TEST(no_other_client_has_to_go_first)
 {
 	int other = fx_connect(), fd = socket_of_client();
 
@@ -94,9 +93,8 @@ START_TEST(no_other_client_has_to_go_first)
 	close(other);
 	fx_pump();
 }
-END_TEST
 
-START_TEST(nor_does_it_matter_that_all_have_gone)
+TEST(nor_does_it_matter_that_all_have_gone)
 {
 	int other = fx_connect(), fd = socket_of_client(), last;
 
@@ -114,9 +112,8 @@ START_TEST(nor_does_it_matter_that_all_have_gone)
 	is_served(last);
 	json_decref(fx_get("/v1/status", 200));
 }
-END_TEST
 
-START_TEST(it_is_tried_again_after_a_pause)
+TEST(it_is_tried_again_after_a_pause)
 {
 	int fd = socket_of_client();
 	uint64_t wait_ns;
@@ -133,16 +130,8 @@ START_TEST(it_is_tried_again_after_a_pause)
 	fx_pass(serve_timeout_ns(fx.serve, fx.now_ns));
 	is_served(fd);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(first_client_without_a_descriptor_is_served_when_there_is_one),
-		FX_TEST(no_other_client_has_to_go_first),
-		FX_TEST(nor_does_it_matter_that_all_have_gone),
-		FX_TEST(it_is_tried_again_after_a_pause),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -64,7 +64,7 @@ static void teardown(void)
 	exemplars_free(fx_exemplars);
 }
 
-START_TEST(the_newest_comes_first_and_the_file_is_to_be_had)
+TEST(the_newest_comes_first_and_the_file_is_to_be_had)
 {
 	json_t *a = fx_get("/v1/exemplars", 200), *file;
 
@@ -77,9 +77,8 @@ START_TEST(the_newest_comes_first_and_the_file_is_to_be_had)
 	json_decref(file);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_user_has_his_own_and_root_has_all)
+TEST(a_user_has_his_own_and_root_has_all)
 {
 	json_t *a;
 
@@ -95,7 +94,6 @@ START_TEST(a_user_has_his_own_and_root_has_all)
 	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars/" FIRST, 404));
 	json_decref(fx_get("/v1/exemplars/" FIRST, 200));
 }
-END_TEST
 
 static const char *const games[] = {
 	"", "20261122T060000.000000003Z", "..", "../" SECOND, "..%2F" SECOND,
@@ -103,16 +101,15 @@ static const char *const games[] = {
 	SECOND ".json", "exemplars-" SECOND, FIRST "%0a", "d%2f..%2fsecret",
 };
 
-START_TEST(nothing_else_is_to_be_had_by_any_name)
+TEST_LOOP(nothing_else_is_to_be_had_by_any_name, 0, FX_COUNT(games))
 {
 	char target[128];
 
 	snprintf(target, sizeof(target), "/v1/exemplars/%s", games[_i]);
 	json_decref(fx_get(target, 404));
 }
-END_TEST
 
-START_TEST(it_is_read_and_nothing_else)
+TEST(it_is_read_and_nothing_else)
 {
 	char *answer = fx_ask_text("POST", "/v1/exemplars/" SECOND);
 
@@ -123,7 +120,6 @@ START_TEST(it_is_read_and_nothing_else)
 	ck_assert_str_eq(fx_body(answer), "");
 	free(answer);
 }
-END_TEST
 
 /* ---- what is written ------------------------------------------------------------------ */
 
@@ -157,7 +153,7 @@ static struct op add_ops(const struct process *p, int n)
 	return op;
 }
 
-START_TEST(it_holds_what_was_under_way_in_its_window)
+TEST(it_holds_what_was_under_way_in_its_window)
 {
 	struct process *p = fx_process(100, 0, 1);
 	struct exemplar e = { .op = add_ops(p, 100) };
@@ -181,7 +177,6 @@ START_TEST(it_holds_what_was_under_way_in_its_window)
 	ck_assert(json_is_array(fx_at(a, "inflight")));
 	json_decref(a);
 }
-END_TEST
 
 /* A send of 1 ms, n times, one every 10 ms from the server's start on. */
 static void add_transfers(const struct process *p, int n)
@@ -198,7 +193,7 @@ static void add_transfers(const struct process *p, int n)
 	}
 }
 
-START_TEST(it_holds_the_transfers_of_its_window_and_of_its_user)
+TEST(it_holds_the_transfers_of_its_window_and_of_its_user)
 {
 	struct process *p = fx_process(100, 0, 1), *other = fx_process(101, OTHER_UID, 0);
 	struct exemplar e = { .op = add_ops(p, 100) };
@@ -223,9 +218,8 @@ START_TEST(it_holds_the_transfers_of_its_window_and_of_its_user)
 	ck_assert(json_is_true(fx_at(a, "window.transfers_whole")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(of_too_many_transfers_the_nearest_are_kept)
+TEST(of_too_many_transfers_the_nearest_are_kept)
 {
 	struct process *p = fx_process(100, 0, 1);
 	struct exemplar e = { .op = add_ops(p, 1), .from_ns = FX_START_NS,
@@ -241,9 +235,8 @@ START_TEST(of_too_many_transfers_the_nearest_are_kept)
 	ck_assert(json_is_false(fx_at(a, "window.transfers_whole")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(of_too_many_the_nearest_are_kept)
+TEST(of_too_many_the_nearest_are_kept)
 {
 	struct process *p = fx_process(100, 0, 1);
 	struct exemplar e = { .op = add_ops(p, 6000), .from_ns = 1, .to_ns = UINT64_MAX / 2 };
@@ -259,9 +252,8 @@ START_TEST(of_too_many_the_nearest_are_kept)
 	ck_assert_uint_le(fx_number(json_array_get(rows, 2047), "seq"), 3000 + 1025);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_log_that_has_forgotten_is_told)
+TEST(a_log_that_has_forgotten_is_told)
 {
 	struct process *p = fx_process(100, 0, 1);
 	struct exemplar e = { .op = add_ops(p, OPLOG_DEFAULT + 100), .from_ns = FX_START_NS,
@@ -271,9 +263,8 @@ START_TEST(a_log_that_has_forgotten_is_told)
 	ck_assert(json_is_false(fx_at(a, "window.whole")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_another_user_does_is_not_in_it)
+TEST(what_another_user_does_is_not_in_it)
 {
 	struct process *p = fx_process(100, 0, 1), *other = fx_process(101, OTHER_UID, 0);
 	struct exemplar e = { .op = add_ops(p, 10), .from_ns = 1, .to_ns = UINT64_MAX / 2 };
@@ -288,22 +279,8 @@ START_TEST(what_another_user_does_is_not_in_it)
 	ck_assert(json_is_null(fx_at(a, "status.aggregate")));
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(the_newest_comes_first_and_the_file_is_to_be_had),
-		FX_TEST(a_user_has_his_own_and_root_has_all),
-		FX_LOOP(nothing_else_is_to_be_had_by_any_name, 0, FX_COUNT(games)),
-		FX_TEST(it_is_read_and_nothing_else),
-		FX_TEST(it_holds_what_was_under_way_in_its_window),
-		FX_TEST(it_holds_the_transfers_of_its_window_and_of_its_user),
-		FX_TEST(of_too_many_transfers_the_nearest_are_kept),
-		FX_TEST(of_too_many_the_nearest_are_kept),
-		FX_TEST(a_log_that_has_forgotten_is_told),
-		FX_TEST(what_another_user_does_is_not_in_it),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

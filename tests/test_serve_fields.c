@@ -124,7 +124,7 @@ static void check_one(int i, json_t *whole, const char *inside, const char *key)
 	json_decref(wanted);
 }
 
-START_TEST(a_field_comes_alone_and_as_it_is_in_the_whole)
+TEST_LOOP(a_field_comes_alone_and_as_it_is_in_the_whole, 0, FX_COUNT(lists))
 {
 	json_t *whole = rows_of(_i, NULL), *value;
 	const char *key;
@@ -138,9 +138,8 @@ START_TEST(a_field_comes_alone_and_as_it_is_in_the_whole)
 			check_one(_i, whole, lists[_i].inside, key);
 	json_decref(whole);
 }
-END_TEST
 
-START_TEST(all_fields_are_the_whole)
+TEST_LOOP(all_fields_are_the_whole, 0, FX_COUNT(lists))
 {
 	json_t *whole = rows_of(_i, NULL), *rows, *value;
 	char fields[4096] = "";
@@ -154,9 +153,8 @@ START_TEST(all_fields_are_the_whole)
 	json_decref(rows);
 	json_decref(whole);
 }
-END_TEST
 
-START_TEST(a_field_that_is_none_is_refused_with_those_that_there_are)
+TEST_LOOP(a_field_that_is_none_is_refused_with_those_that_there_are, 0, FX_COUNT(lists))
 {
 	char target[4096];
 	json_t *whole = rows_of(_i, NULL), *a, *value;
@@ -172,7 +170,6 @@ START_TEST(a_field_that_is_none_is_refused_with_those_that_there_are)
 	json_decref(a);
 	json_decref(whole);
 }
-END_TEST
 
 static const struct {
 	const char *target, *part;
@@ -191,7 +188,7 @@ static const struct {
 	{ "/v1/stream?fields=pid", "unknown parameter 'fields'" },
 };
 
-START_TEST(what_makes_no_sense_is_refused)
+TEST_LOOP(what_makes_no_sense_is_refused, 0, FX_COUNT(bad))
 {
 	json_t *a = fx_get(bad[_i].target, 400);
 
@@ -199,10 +196,9 @@ START_TEST(what_makes_no_sense_is_refused)
 		      fx_text(a, "error.message"));
 	json_decref(a);
 }
-END_TEST
 
 /* A key that was not asked for with `by` is in no row, whoever names it. */
-START_TEST(a_key_that_rows_do_not_have_stays_out)
+TEST(a_key_that_rows_do_not_have_stays_out)
 {
 	json_t *a = fx_get("/v1/summary?by=func&fields=rank,ops", 200);
 
@@ -210,10 +206,9 @@ START_TEST(a_key_that_rows_do_not_have_stays_out)
 	ck_assert_uint_eq(json_object_size(fx_at(a, "rows.0")), 1);
 	json_decref(a);
 }
-END_TEST
 
 /* As many ranks as there are come, whatever is wanted of each. */
-START_TEST(what_is_beside_the_rows_stays)
+TEST(what_is_beside_the_rows_stays)
 {
 	json_t *a = fx_get("/v1/findings?fields=id", 200);
 
@@ -226,19 +221,8 @@ START_TEST(what_is_beside_the_rows_stays)
 	ck_assert_uint_eq(json_object_size(fx_at(a, "comms.0.local_ranks.1")), 1);
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_field_comes_alone_and_as_it_is_in_the_whole, 0, FX_COUNT(lists)),
-		FX_LOOP(all_fields_are_the_whole, 0, FX_COUNT(lists)),
-		FX_LOOP(a_field_that_is_none_is_refused_with_those_that_there_are, 0,
-			FX_COUNT(lists)),
-		FX_LOOP(what_makes_no_sense_is_refused, 0, FX_COUNT(bad)),
-		FX_TEST(a_key_that_rows_do_not_have_stays_out),
-		FX_TEST(what_is_beside_the_rows_stays),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

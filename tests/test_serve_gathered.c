@@ -43,7 +43,7 @@ static void put(const char *body, int status)
 	json_decref(fx_put_over(fx_connect(), PATH, body, status));
 }
 
-START_TEST(lines_stay_with_their_finding_until_others_come)
+TEST(lines_stay_with_their_finding_until_others_come)
 {
 	json_t *a = fx_put_over(fx_connect(), PATH,
 				"{\"id\":2,\"gathered\":[\"in read\",\"disk is gone\"]}", 200);
@@ -60,7 +60,6 @@ START_TEST(lines_stay_with_their_finding_until_others_come)
 	put("{\"id\":2,\"gathered\":[]}", 200);
 	check_lines(2, "");
 }
-END_TEST
 
 static const char *const senseless[] = {
 	"", "[]", "{}", "{\"id\":1}", "{\"gathered\":[\"a\"]}", "{\"id\":0,\"gathered\":[\"a\"]}",
@@ -70,15 +69,14 @@ static const char *const senseless[] = {
 	"{\"id\":1,\"gathered\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\"]}",
 };
 
-START_TEST(what_makes_no_sense_is_refused_and_changes_nothing)
+TEST_LOOP(what_makes_no_sense_is_refused_and_changes_nothing, 0, FX_COUNT(senseless))
 {
 	put("{\"id\":1,\"gathered\":[\"before\"]}", 200);
 	put(senseless[_i], 400);
 	check_lines(1, "before|");
 }
-END_TEST
 
-START_TEST(line_that_is_too_long_is_refused)
+TEST(line_that_is_too_long_is_refused)
 {
 	char body[2 * FINDING_LINE];
 
@@ -90,32 +88,21 @@ START_TEST(line_that_is_too_long_is_refused)
 		put(body, bytes < FINDING_LINE ? 200 : 400);
 	}
 }
-END_TEST
 
-START_TEST(nobody_speaks_of_a_finding_that_is_not_there)
+TEST(nobody_speaks_of_a_finding_that_is_not_there)
 {
 	put("{\"id\":3,\"gathered\":[\"a\"]}", 404);
 }
-END_TEST
 
 /* Not even of a finding about one's own processes: root's eyes read it. */
-START_TEST(users_may_not)
+TEST(users_may_not)
 {
 	json_decref(fx_put_over(fx_connect_as(ALICE, ALICE), PATH,
 				"{\"id\":1,\"gathered\":[\"a\"]}", 403));
 	check_lines(1, "");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(lines_stay_with_their_finding_until_others_come),
-		FX_LOOP(what_makes_no_sense_is_refused_and_changes_nothing, 0, FX_COUNT(senseless)),
-		FX_TEST(line_that_is_too_long_is_refused),
-		FX_TEST(nobody_speaks_of_a_finding_that_is_not_there),
-		FX_TEST(users_may_not),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

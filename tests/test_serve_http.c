@@ -69,7 +69,7 @@ static const struct {
 	{ "/v1/stream?kinds=all", "collective, process, finding" },
 };
 
-START_TEST(a_bad_parameter_is_refused_with_what_is_allowed)
+TEST_LOOP(a_bad_parameter_is_refused_with_what_is_allowed, 0, FX_COUNT(bad_requests))
 {
 	json_t *a = fx_get(bad_requests[_i].target, 400);
 	const char *message = json_string_value(fx_at(a, "error.message"));
@@ -79,9 +79,8 @@ START_TEST(a_bad_parameter_is_refused_with_what_is_allowed)
 		      message);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_there_is_not_is_not_found)
+TEST(what_there_is_not_is_not_found)
 {
 	static const char *const targets[] = { "/", "/v1", "/v1/peer", "/v1/nothing",
 					       "/metrics/", "/v1/status/", "//v1/status",
@@ -94,9 +93,8 @@ START_TEST(what_there_is_not_is_not_found)
 		free(answer);
 	}
 }
-END_TEST
 
-START_TEST(another_method_is_refused_with_those_allowed)
+TEST(another_method_is_refused_with_those_allowed)
 {
 	static const char *const methods[] = { "POST", "PUT", "DELETE", "OPTIONS", "BREW" };
 
@@ -108,7 +106,6 @@ START_TEST(another_method_is_refused_with_those_allowed)
 		free(answer);
 	}
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -131,7 +128,7 @@ static const struct {
 	{ "GET /v1/status%zz HTTP/1.1\r\n\r\n", 400, "bad_request" },
 };
 
-START_TEST(what_is_no_request_is_refused_as_everything_else)
+TEST_LOOP(what_is_no_request_is_refused_as_everything_else, 0, FX_COUNT(no_requests))
 {
 	bool closed;
 	char *answer = exchange(no_requests[_i].text, strlen(no_requests[_i].text), &closed);
@@ -141,9 +138,8 @@ START_TEST(what_is_no_request_is_refused_as_everything_else)
 	ck_assert(closed);
 	free(answer);
 }
-END_TEST
 
-START_TEST(header_fields_beyond_32_kib_are_refused_and_taken)
+TEST(header_fields_beyond_32_kib_are_refused_and_taken)
 {
 	size_t bytes = 1 << 18;
 	char *text = malloc(bytes), *answer;
@@ -155,9 +151,8 @@ START_TEST(header_fields_beyond_32_kib_are_refused_and_taken)
 	free(answer);
 	free(text);
 }
-END_TEST
 
-START_TEST(head_gives_the_headers_alone)
+TEST(head_gives_the_headers_alone)
 {
 	char *answer = fx_ask_text("HEAD", "/v1/status");
 
@@ -172,9 +167,8 @@ START_TEST(head_gives_the_headers_alone)
 	ck_assert_str_eq(fx_body(answer), "");
 	free(answer);
 }
-END_TEST
 
-START_TEST(one_connection_carries_many_requests)
+TEST(one_connection_carries_many_requests)
 {
 	static const char request[] = "GET /v1/processes HTTP/1.1\r\nHost: x\r\n\r\n";
 	int fd = fx_connect();
@@ -193,7 +187,6 @@ START_TEST(one_connection_carries_many_requests)
 	}
 	close(fd);
 }
-END_TEST
 
 static int turns;
 
@@ -203,7 +196,7 @@ static void count_turn(void)
 }
 
 /* What one has sent all at once, the others do not wait for. */
-START_TEST(requests_behind_each_other_take_a_turn_each)
+TEST(requests_behind_each_other_take_a_turn_each)
 {
 	static const char request[] = "GET /v1/processes HTTP/1.1\r\n\r\n";
 	char all[20 * sizeof(request)] = "";
@@ -224,10 +217,9 @@ START_TEST(requests_behind_each_other_take_a_turn_each)
 	ck_assert_int_eq(turns, 20);
 	free(answer);
 }
-END_TEST
 
 /* As Prometheus asks over TCP, where all are one. */
-START_TEST(slow_ones_keep_nobody_from_the_metrics)
+TEST(slow_ones_keep_nobody_from_the_metrics)
 {
 	int fd[16];
 	char *answer;
@@ -245,9 +237,8 @@ START_TEST(slow_ones_keep_nobody_from_the_metrics)
 	for (int i = 0; i < 16; i++)
 		close(fd[i]);
 }
-END_TEST
 
-START_TEST(a_long_request_line_is_refused)
+TEST(a_long_request_line_is_refused)
 {
 	static const size_t lengths[] = { 4096 - 200, 4200, 9000 };
 	char target[9001];
@@ -269,9 +260,8 @@ START_TEST(a_long_request_line_is_refused)
 		free(text);
 	}
 }
-END_TEST
 
-START_TEST(an_endless_request_line_ends_in_a_refusal)
+TEST(an_endless_request_line_ends_in_a_refusal)
 {
 	size_t bytes = 1 << 20;
 	char *text = malloc(bytes), *answer;
@@ -285,9 +275,8 @@ START_TEST(an_endless_request_line_ends_in_a_refusal)
 	free(answer);
 	free(text);
 }
-END_TEST
 
-START_TEST(a_body_that_is_not_sent_yet_is_refused_at_once)
+TEST(a_body_that_is_not_sent_yet_is_refused_at_once)
 {
 	static const char *const announced[] = {
 		"GET /v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n",
@@ -304,10 +293,9 @@ START_TEST(a_body_that_is_not_sent_yet_is_refused_at_once)
 		free(answer);
 	}
 }
-END_TEST
 
 /* All of it can be sent: who is cut off in the middle may never read the answer. */
-START_TEST(a_body_above_64_kib_is_taken_and_refused)
+TEST(a_body_above_64_kib_is_taken_and_refused)
 {
 	const size_t bytes = 1 << 20;
 	char *text = malloc(bytes + 200), *answer;
@@ -330,9 +318,8 @@ START_TEST(a_body_above_64_kib_is_taken_and_refused)
 	free(text);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_body_in_pieces_above_64_kib_is_refused)
+TEST(a_body_in_pieces_above_64_kib_is_refused)
 {
 	static const char head[] =
 		"GET /v1/status HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -351,9 +338,8 @@ START_TEST(a_body_in_pieces_above_64_kib_is_refused)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_body_within_the_limit_is_ignored)
+TEST(a_body_within_the_limit_is_ignored)
 {
 	size_t bytes = 65536;
 	char *text = malloc(bytes + 200), *answer;
@@ -366,9 +352,8 @@ START_TEST(a_body_within_the_limit_is_ignored)
 	free(answer);
 	free(text);
 }
-END_TEST
 
-START_TEST(a_request_has_five_seconds_however_it_trickles_in)
+TEST(a_request_has_five_seconds_however_it_trickles_in)
 {
 	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: yyyyyyyyyyyyyyyyyy";
 	int fd = fx_connect();
@@ -387,9 +372,8 @@ START_TEST(a_request_has_five_seconds_however_it_trickles_in)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_connection_that_says_nothing_goes_after_five_seconds)
+TEST(a_connection_that_says_nothing_goes_after_five_seconds)
 {
 	int fd = fx_connect();
 	bool closed;
@@ -408,10 +392,9 @@ START_TEST(a_connection_that_says_nothing_goes_after_five_seconds)
 	fx_pump();
 	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), UINT64_MAX);
 }
-END_TEST
 
 /* By a day, in both directions: what has passed is what the other clock says. */
-START_TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none)
+TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none)
 {
 	static const int64_t days[] = { 1, -1, 0 };
 	static const char begin[] = "GET /v1/status HTTP/1.1\r\n", end[] = "\r\n";
@@ -438,9 +421,8 @@ START_TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none)
 		free(answer);
 	}
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_take_its_answer_is_let_go)
+TEST(a_client_that_does_not_take_its_answer_is_let_go)
 {
 	static const char request[] = "GET /v1/collectives?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct op op = { .rank = 1, .func = "AllReduce", .is_p2p = false };
@@ -455,9 +437,8 @@ START_TEST(a_client_that_does_not_take_its_answer_is_let_go)
 	ck_assert(closed);
 	close(fd);
 }
-END_TEST
 
-START_TEST(connection_65_is_told_so_and_the_others_are_served)
+TEST(connection_65_is_told_so_and_the_others_are_served)
 {
 	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n";
 	int fd[65];
@@ -484,9 +465,8 @@ START_TEST(connection_65_is_told_so_and_the_others_are_served)
 	fx_pump();
 	json_decref(fx_get("/v1/status", 200));
 }
-END_TEST
 
-START_TEST(garbage_never_hurts)
+TEST(garbage_never_hurts)
 {
 	static const char *const words[] = {
 		"GET ", "HEAD ", "POST ", "/v1/status", "/v1/collectives?limit=5", "/v1/stream",
@@ -520,33 +500,8 @@ START_TEST(garbage_never_hurts)
 	}
 	json_decref(fx_get("/v1/status", 200));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_bad_parameter_is_refused_with_what_is_allowed, 0, FX_COUNT(bad_requests)),
-		FX_TEST(what_there_is_not_is_not_found),
-		FX_TEST(another_method_is_refused_with_those_allowed),
-		FX_LOOP(what_is_no_request_is_refused_as_everything_else, 0, FX_COUNT(no_requests)),
-		FX_TEST(header_fields_beyond_32_kib_are_refused_and_taken),
-		FX_TEST(head_gives_the_headers_alone),
-		FX_TEST(one_connection_carries_many_requests),
-		FX_TEST(requests_behind_each_other_take_a_turn_each),
-		FX_TEST(slow_ones_keep_nobody_from_the_metrics),
-		FX_TEST(a_long_request_line_is_refused),
-		FX_TEST(an_endless_request_line_ends_in_a_refusal),
-		FX_TEST(a_body_that_is_not_sent_yet_is_refused_at_once),
-		FX_TEST(a_body_above_64_kib_is_taken_and_refused),
-		FX_TEST(a_body_in_pieces_above_64_kib_is_refused),
-		FX_TEST(a_body_within_the_limit_is_ignored),
-		FX_TEST(a_request_has_five_seconds_however_it_trickles_in),
-		FX_TEST(a_connection_that_says_nothing_goes_after_five_seconds),
-		FX_TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none),
-		FX_TEST(a_client_that_does_not_take_its_answer_is_let_go),
-		FX_TEST(connection_65_is_told_so_and_the_others_are_served),
-		FX_TEST(garbage_never_hurts),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -33,7 +33,7 @@ static void add_proxies(uint64_t op)
 	add_slot(&step, sizeof(step));
 }
 
-START_TEST(what_is_in_flight_names_its_operation_oldest_first)
+TEST(what_is_in_flight_names_its_operation_oldest_first)
 {
 	json_t *a;
 
@@ -69,7 +69,6 @@ START_TEST(what_is_in_flight_names_its_operation_oldest_first)
 	ck_assert_uint_eq(fx_number(a, "inflight_total"), 2);
 	json_decref(a);
 }
-END_TEST
 
 static void in_flight_are(uint64_t n)
 {
@@ -84,7 +83,7 @@ static void in_flight_are(uint64_t n)
 	json_decref(c);
 }
 
-START_TEST(what_only_settles_is_in_flight_nowhere)
+TEST(what_only_settles_is_in_flight_nowhere)
 {
 	struct process *p = fx_process(10, 0, 3);
 
@@ -93,9 +92,8 @@ START_TEST(what_only_settles_is_in_flight_nowhere)
 	fx_post(p, 41, 0x5002, 2000);
 	in_flight_are(1);
 }
-END_TEST
 
-START_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted)
+TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted)
 {
 	json_t *a;
 
@@ -114,9 +112,8 @@ START_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted)
 	json_decref(a);
 	json_decref(fx_get("/v1/inflight?limit=0", 400));
 }
-END_TEST
 
-START_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
+TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
 {
 	struct nci_ev_proxy_op *proxy = (struct nci_ev_proxy_op *)&fx.slots[0].slot;
 	struct nci_ev_kernel_ch kernel = {
@@ -144,9 +141,8 @@ START_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
 	ck_assert_str_eq(fx_text(a, "inflight.0.state"), "running");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(slots_whose_parents_form_a_ring_do_no_harm)
+TEST(slots_whose_parents_form_a_ring_do_no_harm)
 {
 	struct nci_ev_proxy_step step = { .type = NCI_EV_PROXY_STEP, .form = 1, .start = 1000 };
 	json_t *a;
@@ -164,9 +160,8 @@ START_TEST(slots_whose_parents_form_a_ring_do_no_harm)
 	ck_assert(json_is_null(fx_at(a, "inflight.0.func")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_a_dead_process_left_in_flight_stays_visible)
+TEST(what_a_dead_process_left_in_flight_stays_visible)
 {
 	struct process *p = fx_process(10, 0, 3);
 	json_t *a;
@@ -188,18 +183,8 @@ START_TEST(what_a_dead_process_left_in_flight_stays_visible)
 	ck_assert_uint_eq(fx_number(a, "inflight.1.age_ns"), 4 * FX_SECOND);
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_is_in_flight_names_its_operation_oldest_first),
-		FX_TEST(what_only_settles_is_in_flight_nowhere),
-		FX_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted),
-		FX_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done),
-		FX_TEST(slots_whose_parents_form_a_ring_do_no_harm),
-		FX_TEST(what_a_dead_process_left_in_flight_stays_visible),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

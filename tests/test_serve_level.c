@@ -63,7 +63,7 @@ static const char *const senseless[] = {
 	"{\"level\":\"ops\",\"level\":\"net\"}",
 };
 
-START_TEST(what_makes_no_sense_is_refused_and_says_why)
+TEST_LOOP(what_makes_no_sense_is_refused_and_says_why, 0, FX_COUNT(senseless))
 {
 	json_t *a;
 
@@ -74,9 +74,8 @@ START_TEST(what_makes_no_sense_is_refused_and_says_why)
 	json_decref(a);
 	ck_assert_uint_eq(levels_wishes(steer_levels(fx.steer))->serial, 0);
 }
-END_TEST
 
-START_TEST(the_answer_says_what_holds_for_whom_and_until_when)
+TEST(the_answer_says_what_holds_for_whom_and_until_when)
 {
 	json_t *a;
 
@@ -98,10 +97,9 @@ START_TEST(the_answer_says_what_holds_for_whom_and_until_when)
 	ck_assert_uint_eq(file().entry[1].instance, 0x11);
 	ck_assert_uint_eq(file().entry[1].until_mono_ns, fx.now_ns + 5 * FX_SECOND / 2);
 }
-END_TEST
 
 /* Once its time is over, it settles until the next operation, and nobody knows when that is. */
-START_TEST(a_process_that_settles_says_until_when)
+TEST_LOOP(a_process_that_settles_says_until_when, 0, 2)
 {
 	json_t *a;
 
@@ -119,9 +117,8 @@ START_TEST(a_process_that_settles_says_until_when)
 				  fx.now_ns + 7 * FX_SECOND);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_was_asked_can_be_seen_and_taken_back)
+TEST(what_was_asked_can_be_seen_and_taken_back)
 {
 	json_t *a;
 
@@ -141,9 +138,8 @@ START_TEST(what_was_asked_can_be_seen_and_taken_back)
 	json_decref(a);
 	ck_assert_uint_eq(file().entries, 2);
 }
-END_TEST
 
-START_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing)
+TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing)
 {
 	json_t *a;
 
@@ -154,9 +150,8 @@ START_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing)
 	ck_assert_uint_eq(levels_wishes(steer_levels(fx.steer))->serial, 0);
 	put_as(ALICE, "{\"level\":\"ops\",\"dry_run\":true}", 403);
 }
-END_TEST
 
-START_TEST(a_user_may_change_what_is_his_and_nothing_else)
+TEST(a_user_may_change_what_is_his_and_nothing_else)
 {
 	two_users();
 	put_as(ALICE, "{\"pid\":" PID_ALICE ",\"level\":\"ops\"}", 200);
@@ -169,9 +164,8 @@ START_TEST(a_user_may_change_what_is_his_and_nothing_else)
 	ck_assert_uint_eq(file().entries, 2);
 	ck_assert_uint_eq(file().entry[1].instance, 0x11);
 }
-END_TEST
 
-START_TEST(a_user_sees_his_own_wishes_and_what_concerns_him)
+TEST(a_user_sees_his_own_wishes_and_what_concerns_him)
 {
 	json_t *a;
 
@@ -186,9 +180,8 @@ START_TEST(a_user_sees_his_own_wishes_and_what_concerns_him)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "wishes")), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_pid_that_is_only_claimed_does_not_stand_in_the_way)
+TEST_LOOP(a_pid_that_is_only_claimed_does_not_stand_in_the_way, 0, 2)
 {
 	two_users();
 	fx.processes[1]->pid = 100;
@@ -197,9 +190,8 @@ START_TEST(a_pid_that_is_only_claimed_does_not_stand_in_the_way)
 	ck_assert_uint_eq(file().entries, 1);
 	ck_assert_uint_eq(file().entry[0].instance, fx.processes[_i]->instance);
 }
-END_TEST
 
-START_TEST(one_pid_in_two_containers_is_not_guessed)
+TEST(one_pid_in_two_containers_is_not_guessed)
 {
 	json_t *a;
 
@@ -210,9 +202,8 @@ START_TEST(one_pid_in_two_containers_is_not_guessed)
 	json_decref(a);
 	put_as(ALICE, "{\"pid\":" PID_ROOT ",\"level\":\"ops\"}", 200);	/* one of them is hers */
 }
-END_TEST
 
-START_TEST(jobs_that_cannot_be_told_are_not_changed)
+TEST(jobs_that_cannot_be_told_are_not_changed)
 {
 	char path[PATH_MAX];
 	json_t *a;
@@ -234,9 +225,8 @@ START_TEST(jobs_that_cannot_be_told_are_not_changed)
 	ck_assert_str_eq(fx_text(a, "wishes.0.level"), "kernel");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_user_s_wishes_have_a_bound)
+TEST(a_user_s_wishes_have_a_bound)
 {
 	char body[128];
 
@@ -247,9 +237,8 @@ START_TEST(a_user_s_wishes_have_a_bound)
 		put_as(ALICE, body, i < WISHES_OF_USER ? 200 : 429);
 	}
 }
-END_TEST
 
-START_TEST(the_cost_of_watching_is_told)
+TEST(the_cost_of_watching_is_told)
 {
 	struct steering *s;
 	double mean_ns;
@@ -281,7 +270,6 @@ START_TEST(the_cost_of_watching_is_told)
 	ck_assert_str_eq(fx_text(a, "processes.1.wanted.why"), "thrift");
 	json_decref(a);
 }
-END_TEST
 
 /* In the first quarter of each second kernels are timed, and all takes longer. */
 static void bursts(int seconds, uint64_t inside_ns)
@@ -314,7 +302,7 @@ static double share_of_bursts(void)
 	return file().burst_length_us / (file().burst_period_ms * 1000.0);
 }
 
-START_TEST(bursts_are_planned_with_what_they_cost)
+TEST(bursts_are_planned_with_what_they_cost)
 {
 	json_t *a;
 
@@ -331,7 +319,6 @@ START_TEST(bursts_are_planned_with_what_they_cost)
 	ck_assert_uint_gt(file().burst_until_mono_ns, fx.now_ns);
 	ck_assert_uint_eq(file().entries, 0);
 }
-END_TEST
 
 static struct finding finding_of(enum finding_kind kind, uint64_t id)
 {
@@ -339,7 +326,7 @@ static struct finding finding_of(enum finding_kind kind, uint64_t id)
 				 .life.id = id };
 }
 
-START_TEST(a_new_finding_raises_those_whom_it_concerns)
+TEST(a_new_finding_raises_those_whom_it_concerns)
 {
 	struct finding f = finding_of(FINDING_STALL, 1);
 
@@ -361,7 +348,6 @@ START_TEST(a_new_finding_raises_those_whom_it_concerns)
 	steer_changed(fx.steer, fx.processes, 2, fx.now_ns + LEVELS_DETAIL_NS);
 	ck_assert_uint_eq(file().entries, 0);
 }
-END_TEST
 
 static void setup_users(void)
 {
@@ -370,26 +356,9 @@ static void setup_users(void)
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(what_makes_no_sense_is_refused_and_says_why, 0, FX_COUNT(senseless)),
-		FX_TEST(the_answer_says_what_holds_for_whom_and_until_when),
-		FX_LOOP(a_process_that_settles_says_until_when, 0, 2),
-		FX_TEST(what_was_asked_can_be_seen_and_taken_back),
-		FX_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing),
-		FX_TEST(a_user_may_change_what_is_his_and_nothing_else),
-		FX_TEST(a_user_sees_his_own_wishes_and_what_concerns_him),
-		FX_LOOP(a_pid_that_is_only_claimed_does_not_stand_in_the_way, 0, 2),
-		FX_TEST(one_pid_in_two_containers_is_not_guessed),
-		FX_TEST(jobs_that_cannot_be_told_are_not_changed),
-		FX_TEST(a_user_s_wishes_have_a_bound),
-		FX_TEST(the_cost_of_watching_is_told),
-		FX_TEST(bursts_are_planned_with_what_they_cost),
-		FX_TEST(a_new_finding_raises_those_whom_it_concerns),
-	};
-
 	if (geteuid() != 0) {
 		puts("1..0 # SKIP only root can become somebody else");
 		return EXIT_SUCCESS;
 	}
-	return fx_run(setup_users, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup_users, fx_serve_close);
 }

@@ -33,7 +33,7 @@ static void setup(void)
 	fx_serve_open(NULL);
 }
 
-START_TEST(collectives_come_newest_first_with_every_field)
+TEST(collectives_come_newest_first_with_every_field)
 {
 	static const char *const nulls[] = {
 		"root", "peer", "graph", "queue_ns", "exec_error_ns", "busbw_gbs", "gpu_start_at",
@@ -73,9 +73,8 @@ START_TEST(collectives_come_newest_first_with_every_field)
 	}
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
+TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
 {
 	struct process *p = fx_process(10, 0, 3);
 	uint32_t turns;
@@ -92,9 +91,8 @@ START_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
 	json_decref(fx_get("/v1/collectives?pid=11", 200));	/* finds nothing */
 	ck_assert_uint_gt(fx.meanwhiles - turns, 10);
 }
-END_TEST
 
-START_TEST(nobody_says_complete_of_what_cannot_be_watched)
+TEST(nobody_says_complete_of_what_cannot_be_watched)
 {
 	struct op op = make_op(fx_process(10, 0, 3), 1);
 	json_t *a;
@@ -112,7 +110,6 @@ START_TEST(nobody_says_complete_of_what_cannot_be_watched)
 	ck_assert(json_is_null(fx_at(a, "collectives.2.complete")));
 	json_decref(a);
 }
-END_TEST
 
 static const struct {
 	const char *query;
@@ -138,7 +135,7 @@ static const struct {
 	{ "since_mono_ns=6000000000000000", 0 },
 };
 
-START_TEST(collectives_can_be_filtered)
+TEST_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters))
 {
 	struct process *p = fx_process(10, 0, 3), *q = fx_process(11, 0, 4);
 	char target[160];
@@ -154,9 +151,8 @@ START_TEST(collectives_can_be_filtered)
 		      target, json_array_size(fx_at(a, "collectives")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_long_answer_stays_as_of_its_request)
+TEST(a_long_answer_stays_as_of_its_request)
 {
 	static const char request[] = "GET /v1/collectives?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct process *p = fx_process(10, 0, 3);
@@ -179,9 +175,8 @@ START_TEST(a_long_answer_stays_as_of_its_request)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_summary_has_the_keys_that_were_asked_for)
+TEST(a_summary_has_the_keys_that_were_asked_for)
 {
 	struct process *p = fx_process(10, 0, 3), *q = fx_process(11, 0, 4);
 	json_t *a;
@@ -214,7 +209,6 @@ START_TEST(a_summary_has_the_keys_that_were_asked_for)
 	ck_assert_uint_eq(fx_number(a, "rows.0.size_class"), 4 << 20);
 	json_decref(a);
 }
-END_TEST
 
 /* Windows of 10 s, in which operations take so long without their waits. */
 static void run_windows(const struct process *p, int n, uint64_t exec_ns)
@@ -232,7 +226,7 @@ static void run_windows(const struct process *p, int n, uint64_t exec_ns)
 	}
 }
 
-START_TEST(a_kind_of_operation_tells_what_it_usually_takes)
+TEST(a_kind_of_operation_tells_what_it_usually_takes)
 {
 	static const char kinds[] = "/v1/summary?by=comm,func,size,algo,proto";
 	struct process *p = fx_process(10, 0, 3);
@@ -255,19 +249,8 @@ START_TEST(a_kind_of_operation_tells_what_it_usually_takes)
 	ck_assert(json_is_null(fx_at(a, "rows.0.usual_ns")));
 	json_decref(a);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(collectives_come_newest_first_with_every_field),
-		FX_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones),
-		FX_TEST(nobody_says_complete_of_what_cannot_be_watched),
-		FX_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters)),
-		FX_TEST(a_long_answer_stays_as_of_its_request),
-		FX_TEST(a_summary_has_the_keys_that_were_asked_for),
-		FX_TEST(a_kind_of_operation_tells_what_it_usually_takes),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

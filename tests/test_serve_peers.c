@@ -119,7 +119,7 @@ static void check_fit(json_t *row)
 	ck_assert_uint_eq(fx_number(row, "fit.sizes"), 3);
 }
 
-START_TEST(a_link_shows_every_promised_field)
+TEST(a_link_shows_every_promised_field)
 {
 	json_t *a, *row;
 
@@ -142,9 +142,8 @@ START_TEST(a_link_shows_every_promised_field)
 	ck_assert_uint_eq(fx_number(fx_at(a, "peers.0"), "fit.points"), 4);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_receive_tells_what_its_side_can_see)
+TEST(a_receive_tells_what_its_side_can_see)
 {
 	json_t *a = fx_get("/v1/peers?direction=recv", 200), *row = fx_at(a, "peers.0");
 
@@ -160,9 +159,8 @@ START_TEST(a_receive_tells_what_its_side_can_see)
 	ck_assert_str_eq(fx_text(row, "fit.missing"), "no_times");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_line_far_faster_than_the_busy_wire_is_not_shown)
+TEST(a_line_far_faster_than_the_busy_wire_is_not_shown)
 {
 	const struct process *p = fx_process(43, 0, 6);
 	json_t *a, *row;
@@ -177,9 +175,8 @@ START_TEST(a_line_far_faster_than_the_busy_wire_is_not_shown)
 	ck_assert_uint_eq(fx_number(row, "fit.sizes"), 3);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(what_was_not_told_is_null)
+TEST(what_was_not_told_is_null)
 {
 	json_t *a = fx_get("/v1/peers?rank=5", 200), *row = fx_at(a, "peers.0");
 	static const char *const paths[] = {
@@ -192,7 +189,6 @@ START_TEST(what_was_not_told_is_null)
 		check_null(row, paths[i]);
 	json_decref(a);
 }
-END_TEST
 
 static const struct {
 	const char *query;
@@ -214,24 +210,22 @@ static const struct {
 	{ "direction=recv", 1 },
 };
 
-START_TEST(links_can_be_filtered)
+TEST_LOOP(links_can_be_filtered, 0, FX_COUNT(queries))
 {
 	char target[128];
 
 	snprintf(target, sizeof(target), "/v1/peers?%s", queries[_i].query);
 	ck_assert_uint_eq(count(target), queries[_i].rows);
 }
-END_TEST
 
-START_TEST(the_last_minute_is_asked_for_apart)
+TEST(the_last_minute_is_asked_for_apart)
 {
 	fx_pass(200 * FX_SECOND);
 	ck_assert_uint_eq(count("/v1/peers?window=60s"), 0);
 	ck_assert_uint_eq(count("/v1/peers"), 4);
 }
-END_TEST
 
-START_TEST(a_queue_pair_shows_every_promised_field)
+TEST(a_queue_pair_shows_every_promised_field)
 {
 	json_t *a = fx_get("/v1/queues?direction=send", 200), *row = fx_at(a, "queues.0");
 
@@ -266,9 +260,8 @@ START_TEST(a_queue_pair_shows_every_promised_field)
 	check_null(row, "ratio");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(queue_pairs_can_be_filtered)
+TEST(queue_pairs_can_be_filtered)
 {
 	ck_assert_uint_eq(count_of("/v1/queues", "queues"), 6);
 	ck_assert_uint_eq(count_of("/v1/queues?window=60s,all", "queues"), 12);
@@ -279,20 +272,8 @@ START_TEST(queue_pairs_can_be_filtered)
 	fx_pass(200 * FX_SECOND);
 	ck_assert_uint_eq(count_of("/v1/queues?window=60s", "queues"), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_link_shows_every_promised_field),
-		FX_TEST(a_receive_tells_what_its_side_can_see),
-		FX_TEST(a_line_far_faster_than_the_busy_wire_is_not_shown),
-		FX_TEST(what_was_not_told_is_null),
-		FX_LOOP(links_can_be_filtered, 0, FX_COUNT(queries)),
-		FX_TEST(the_last_minute_is_asked_for_apart),
-		FX_TEST(a_queue_pair_shows_every_promised_field),
-		FX_TEST(queue_pairs_can_be_filtered),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

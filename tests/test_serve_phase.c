@@ -54,7 +54,7 @@ static const char *const senseless[] = {
 	"{\"phase\":\"eval\",\"pid\":100,\"job\":\"7\"}",
 };
 
-START_TEST(what_makes_no_sense_is_refused_and_changes_nothing)
+TEST_LOOP(what_makes_no_sense_is_refused_and_changes_nothing, 0, FX_COUNT(senseless))
 {
 	json_t *a = fx_put_over(fx_connect(), PATH, senseless[_i], 400);
 
@@ -64,7 +64,6 @@ START_TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	check_phases("-,-,-");
 	ck_assert_uint_eq(names_count(fx.names), 0);
 }
-END_TEST
 
 static const struct {
 	const char *body, *phases;
@@ -77,14 +76,13 @@ static const struct {
 	  "0123456789012345678901234567890" },
 };
 
-START_TEST(those_who_are_meant_are_marked)
+TEST_LOOP(those_who_are_meant_are_marked, 0, FX_COUNT(marks))
 {
 	put(marks[_i].body, 200);
 	check_phases(marks[_i].phases);
 }
-END_TEST
 
-START_TEST(the_answer_says_who_was_marked_and_since_when)
+TEST(the_answer_says_who_was_marked_and_since_when)
 {
 	json_t *a = fx_put_over(fx_connect(), PATH, "{\"job\":\"7\",\"phase\":\"eval\"}", 200);
 
@@ -97,9 +95,8 @@ START_TEST(the_answer_says_who_was_marked_and_since_when)
 	ck_assert_str_eq(fx_text(a, "processes.1.job"), "7");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_mark_lasts_until_another_or_none)
+TEST(a_mark_lasts_until_another_or_none)
 {
 	json_t *a;
 
@@ -114,9 +111,8 @@ START_TEST(a_mark_lasts_until_another_or_none)
 	put("{\"pid\":100,\"phase\":null}", 200);
 	check_phases("-,-,-");
 }
-END_TEST
 
-START_TEST(a_user_may_mark_what_is_his_and_nothing_else)
+TEST(a_user_may_mark_what_is_his_and_nothing_else)
 {
 	put_as(ALICE, "{\"pid\":101,\"phase\":\"a\"}", 200);
 	put_as(ALICE, "{\"pid\":100,\"phase\":\"b\"}", 404);
@@ -127,9 +123,8 @@ START_TEST(a_user_may_mark_what_is_his_and_nothing_else)
 	put_as(ALICE, "{\"job\":\"7\",\"phase\":\"c\"}", 200);	/* her part of it */
 	check_phases("-,c,-");
 }
-END_TEST
 
-START_TEST(a_dry_run_tells_and_changes_nothing)
+TEST(a_dry_run_tells_and_changes_nothing)
 {
 	json_t *a = fx_put_over(fx_connect(), PATH,
 				"{\"job\":\"7\",\"phase\":\"eval\",\"dry_run\":true}", 200);
@@ -144,19 +139,17 @@ START_TEST(a_dry_run_tells_and_changes_nothing)
 	check_phases("eval,-,-");
 	put_as(ALICE, "{\"pid\":100,\"phase\":\"b\",\"dry_run\":true}", 404);
 }
-END_TEST
 
-START_TEST(who_has_ended_is_not_marked)
+TEST(who_has_ended_is_not_marked)
 {
 	fx.processes[0]->state = PROCESS_DIED;
 	put("{\"pid\":100,\"phase\":\"eval\"}", 404);
 	put("{\"phase\":\"eval\"}", 200);
 	check_phases("-,eval,eval");
 }
-END_TEST
 
 /* An operation is of the phase in which it was posted, whenever it ends. */
-START_TEST(operations_are_of_the_phase_in_which_they_were_posted)
+TEST(operations_are_of_the_phase_in_which_they_were_posted)
 {
 	struct process *p = fx.processes[0];
 	json_t *a;
@@ -179,9 +172,8 @@ START_TEST(operations_are_of_the_phase_in_which_they_were_posted)
 	ck_assert(json_is_null(fx_at(a, "collectives.1.phase")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(ranks_and_sums_tell_it)
+TEST(ranks_and_sums_tell_it)
 {
 	struct op op = { .process_id = 1, .uid = 0, .func = FX_FUNC, .bytes = 64,
 			 .exec_ns = UNKNOWN_U64, .phase = "eval" };
@@ -202,10 +194,9 @@ START_TEST(ranks_and_sums_tell_it)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "rows")), 1);
 	json_decref(a);
 }
-END_TEST
 
 /* Of a user who invents names without end the others are not to hear. */
-START_TEST(names_have_a_bound)
+TEST(names_have_a_bound)
 {
 	char body[64];
 	int refused = 0;
@@ -225,23 +216,8 @@ START_TEST(names_have_a_bound)
 	ck_assert_int_eq(refused, FX_NAMES / 2);
 	check_phases("-,step3,-");
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(what_makes_no_sense_is_refused_and_changes_nothing, 0,
-			FX_COUNT(senseless)),
-		FX_LOOP(those_who_are_meant_are_marked, 0, FX_COUNT(marks)),
-		FX_TEST(the_answer_says_who_was_marked_and_since_when),
-		FX_TEST(a_mark_lasts_until_another_or_none),
-		FX_TEST(a_user_may_mark_what_is_his_and_nothing_else),
-		FX_TEST(a_dry_run_tells_and_changes_nothing),
-		FX_TEST(who_has_ended_is_not_marked),
-		FX_TEST(operations_are_of_the_phase_in_which_they_were_posted),
-		FX_TEST(ranks_and_sums_tell_it),
-		FX_TEST(names_have_a_bound),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -62,7 +62,7 @@ static void report(uint64_t key, enum finding_severity severity, uid_t uid, int3
 	diagnose_report(fx.diagnose, &finding_straggler, key, &f, fx.now_ns);
 }
 
-START_TEST(a_row_agrees_with_what_the_other_answers_say)
+TEST(a_row_agrees_with_what_the_other_answers_say)
 {
 	static const char *const same[][3] = {	/* in a row, there, and where that is */
 		{ "comm_id", "comms.0.comm_id", "/v1/comms" },
@@ -130,9 +130,8 @@ START_TEST(a_row_agrees_with_what_the_other_answers_say)
 	}
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
+TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
 {
 	json_t *a;
 
@@ -156,10 +155,9 @@ START_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
 	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.1.wait")), 0, 1e-9);
 	json_decref(a);
 }
-END_TEST
 
 /* Iterations of 50 ms, of which 20 are inside an operation, and 5 of these are waiting. */
-START_TEST(a_rank_tells_its_iteration_and_what_is_in_it)
+TEST(a_rank_tells_its_iteration_and_what_is_in_it)
 {
 	struct process *p = fx_process(10, 0, 3);
 	json_t *a;
@@ -186,9 +184,8 @@ START_TEST(a_rank_tells_its_iteration_and_what_is_in_it)
 	ck_assert(json_is_null(fx_at(a, "ranks.0.exposed")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
+TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
 {
 	json_t *a;
 
@@ -227,9 +224,8 @@ START_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
 	ck_assert(json_is_false(fx_at(a, "ranks.2.stalled")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds)
+TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds)
 {
 	json_t *a;
 
@@ -247,9 +243,8 @@ START_TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds)
 	}
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row)
+TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row)
 {
 	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_CRITICAL,
 			     .grade = FINDING_SUSPECTED, .verdict = "RANK_DEAD",
@@ -266,9 +261,8 @@ START_TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row)
 	ck_assert_str_eq(fx_text(a, "ranks.0.grade"), "found");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(the_worst_come_first_and_a_limit_keeps_these)
+TEST(the_worst_come_first_and_a_limit_keeps_these)
 {
 	static const uint64_t worst[] = { 5, 4, 3, 2 };
 	json_t *a;
@@ -306,9 +300,8 @@ START_TEST(the_worst_come_first_and_a_limit_keeps_these)
 	ck_assert_uint_eq(fx_number(a, "ranks.1.rank"), 4);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s)
+TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s)
 {
 	json_t *a;
 
@@ -328,9 +321,8 @@ START_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s)
 	ck_assert(json_is_null(fx_at(a, "ranks.0.finding")));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(ranks_that_ended_as_they_should_are_not_among_them)
+TEST(ranks_that_ended_as_they_should_are_not_among_them)
 {
 	json_t *a;
 
@@ -347,10 +339,9 @@ START_TEST(ranks_that_ended_as_they_should_are_not_among_them)
 	ck_assert_uint_eq(fx_number(a, "ranks.1.rank"), 3);
 	json_decref(a);
 }
-END_TEST
 
 /* Ids can be forged, and chance has it that they are alike: sums are the process's own. */
-START_TEST(sums_are_those_of_the_process_s_own_communicator)
+TEST(sums_are_those_of_the_process_s_own_communicator)
 {
 	json_t *a;
 
@@ -364,7 +355,6 @@ START_TEST(sums_are_those_of_the_process_s_own_communicator)
 	ck_assert_uint_eq(fx_number(a, "ranks.1.ops"), 5);
 	json_decref(a);
 }
-END_TEST
 
 static const struct {
 	const char *query;
@@ -375,7 +365,7 @@ static const struct {
 	{ "comm=dp&rank=0&pid=10", 1 }, { "comm=dp&rank=0&pid=11", 0 },
 };
 
-START_TEST(parameters_choose_ranks)
+TEST_LOOP(parameters_choose_ranks, 0, (int)(sizeof(queries) / sizeof(queries[0])))
 {
 	char target[96];
 	json_t *a;
@@ -393,9 +383,8 @@ START_TEST(parameters_choose_ranks)
 	json_decref(fx_get("/v1/ranks?window=1s,10s", 400));
 	json_decref(fx_get("/v1/ranks?window=2s", 400));
 }
-END_TEST
 
-START_TEST(sums_that_nobody_wants_are_not_worked_out)
+TEST(sums_that_nobody_wants_are_not_worked_out)
 {
 	uint32_t turns, with, without;
 
@@ -415,9 +404,8 @@ START_TEST(sums_that_nobody_wants_are_not_worked_out)
 	without = fx.meanwhiles - turns;
 	ck_assert_uint_ge(with, without + 5);	/* the source has its turns meanwhile */
 }
-END_TEST
 
-START_TEST(a_snapshot_has_the_same_rows)
+TEST(a_snapshot_has_the_same_rows)
 {
 	struct json j;
 	json_t *a, *snapshot, *key, *rows;
@@ -439,25 +427,8 @@ START_TEST(a_snapshot_has_the_same_rows)
 	json_decref(a);
 	json_decref(snapshot);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_row_agrees_with_what_the_other_answers_say),
-		FX_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds),
-		FX_TEST(a_rank_tells_its_iteration_and_what_is_in_it),
-		FX_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second),
-		FX_TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds),
-		FX_TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row),
-		FX_TEST(the_worst_come_first_and_a_limit_keeps_these),
-		FX_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s),
-		FX_TEST(ranks_that_ended_as_they_should_are_not_among_them),
-		FX_TEST(sums_are_those_of_the_process_s_own_communicator),
-		FX_LOOP(parameters_choose_ranks, 0, (int)(sizeof(queries) / sizeof(queries[0]))),
-		FX_TEST(sums_that_nobody_wants_are_not_worked_out),
-		FX_TEST(a_snapshot_has_the_same_rows),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -32,7 +32,7 @@ static void pass_until_due(void)
 	fx_pass(wait_ns);
 }
 
-START_TEST(path_is_told_when_the_file_is_there)
+TEST(path_is_told_when_the_file_is_there)
 {
 	int fd = ask();
 	json_t *a;
@@ -45,9 +45,8 @@ START_TEST(path_is_told_when_the_file_is_there)
 	ck_assert_uint_eq(fx_number(a, "size_bytes"), 17);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(failure_to_write_is_told_with_its_reason)
+TEST(failure_to_write_is_told_with_its_reason)
 {
 	int fd = ask();
 	json_t *a;
@@ -59,9 +58,8 @@ START_TEST(failure_to_write_is_told_with_its_reason)
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "error.message"), "No space left"));
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(disk_that_hangs_is_told_after_four_seconds)
+TEST(disk_that_hangs_is_told_after_four_seconds)
 {
 	int fd = ask();
 	json_t *a;
@@ -74,9 +72,8 @@ START_TEST(disk_that_hangs_is_told_after_four_seconds)
 	ck_assert_str_eq(fx_text(a, "error.code"), "busy");
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(client_that_goes_meanwhile_is_let_go)
+TEST(client_that_goes_meanwhile_is_let_go)
 {
 	close(ask());
 	fx_pass(FX_SECOND);
@@ -84,16 +81,8 @@ START_TEST(client_that_goes_meanwhile_is_let_go)
 	fx_pass(FX_SECOND);
 	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), UINT64_MAX);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(path_is_told_when_the_file_is_there),
-		FX_TEST(failure_to_write_is_told_with_its_reason),
-		FX_TEST(disk_that_hangs_is_told_after_four_seconds),
-		FX_TEST(client_that_goes_meanwhile_is_let_go),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

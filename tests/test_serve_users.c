@@ -52,7 +52,7 @@ static const struct {
 	{ "/v1/snapshot", "host_clocks", "pid", 101 },
 };
 
-START_TEST(a_user_sees_what_is_his_and_root_sees_all)
+TEST_LOOP(a_user_sees_what_is_his_and_root_sees_all, 0, FX_COUNT(lists))
 {
 	json_t *a;
 
@@ -70,9 +70,8 @@ START_TEST(a_user_sees_what_is_his_and_root_sees_all)
 	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 0);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(who_records_in_another_format_is_told_to_his_own_user)
+TEST(who_records_in_another_format_is_told_to_his_own_user)
 {
 	json_t *a;
 
@@ -90,9 +89,8 @@ START_TEST(who_records_in_another_format_is_told_to_his_own_user)
 	ck_assert_int_eq(json_integer_value(fx_at(a, "foreign.0.abi_minor")), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
+TEST(the_totals_of_a_user_are_the_sums_of_his_own)
 {
 	json_t *a;
 
@@ -106,10 +104,9 @@ START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
 	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.records")), 1000);
 	json_decref(a);
 }
-END_TEST
 
 /* "tty" stands for the group: every system has it, and nobody by default. */
-START_TEST(a_member_of_the_group_sees_all)
+TEST(a_member_of_the_group_sees_all)
 {
 	struct group *group = getgrnam("tty");
 	json_t *a;
@@ -122,9 +119,8 @@ START_TEST(a_member_of_the_group_sees_all)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
 	json_decref(a);
 }
-END_TEST
 
-START_TEST(a_stream_tells_a_user_what_is_his)
+TEST(a_stream_tells_a_user_what_is_his)
 {
 	struct op op = { .func = "AllReduce", .seq = 1 };
 	struct process p = { .pid = 5 };
@@ -145,9 +141,8 @@ START_TEST(a_stream_tells_a_user_what_is_his)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(only_who_sees_everything_may_have_a_snapshot_written)
+TEST(only_who_sees_everything_may_have_a_snapshot_written)
 {
 	char *answer = fx_ask_over(fx_connect_as(OTHER_UID, OTHER_UID), "POST", "/v1/snapshot");
 
@@ -161,9 +156,8 @@ START_TEST(only_who_sees_everything_may_have_a_snapshot_written)
 	ck_assert_ptr_nonnull(strstr(answer, "Allow: GET, HEAD, POST\r\n"));
 	free(answer);
 }
-END_TEST
 
-START_TEST(one_user_cannot_take_all_connections)
+TEST(one_user_cannot_take_all_connections)
 {
 	int fd[33];
 	char *answer;
@@ -184,9 +178,8 @@ START_TEST(one_user_cannot_take_all_connections)
 	for (int i = 0; i < 31; i++)
 		close(fd[i]);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_have_the_connections_of_one)
+TEST(ids_of_one_user_have_the_connections_of_one)
 {
 	int fd[33];
 	char *answer;
@@ -209,9 +202,8 @@ START_TEST(ids_of_one_user_have_the_connections_of_one)
 		close(fd[i]);
 	accounts_free(fx_accounts_served);	/* asked no more */
 }
-END_TEST
 
-START_TEST(who_comes_again_and_again_shuts_nobody_out)
+TEST(who_comes_again_and_again_shuts_nobody_out)
 {
 	static int fd[300];
 
@@ -229,7 +221,6 @@ START_TEST(who_comes_again_and_again_shuts_nobody_out)
 	for (int i = 1; i < 300; i += 2)
 		close(fd[i]);
 }
-END_TEST
 
 /* What three users do with as many connections as they get, each in its own way. */
 #define FLOOD_USERS	3
@@ -273,7 +264,7 @@ static void flood(int how, int fd[FLOOD])
 	}
 }
 
-START_TEST(three_users_with_all_they_get_keep_nobody_else_out)
+TEST_LOOP(three_users_with_all_they_get_keep_nobody_else_out, 0, FX_COUNT(floods))
 {
 	const struct op op = { .rank = 1, .func = FX_FUNC };
 	int fd[FLOOD] = { 0 };
@@ -291,10 +282,9 @@ START_TEST(three_users_with_all_they_get_keep_nobody_else_out)
 	for (int i = 0; i < FLOOD; i++)
 		close(fd[i]);
 }
-END_TEST
 
 /* As many users as there are places, each with a connection that asks nothing. */
-START_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out)
+TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out)
 {
 	int fd[64];
 
@@ -309,9 +299,8 @@ START_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out)
 	for (int i = 0; i < 64; i++)
 		close(fd[i]);
 }
-END_TEST
 
-START_TEST(a_refusal_is_an_answer_and_never_silence)
+TEST(a_refusal_is_an_answer_and_never_silence)
 {
 	static const char request[] = "GET /v1/status HTTP/1.1\r\n\r\n";
 	int fd[300], refused = 0;
@@ -333,10 +322,9 @@ START_TEST(a_refusal_is_an_answer_and_never_silence)
 	}
 	ck_assert_int_eq(refused, 300 - 32);
 }
-END_TEST
 
 /* A stream holds its queue: three of 40 MiB are more than a user gets. */
-START_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
+TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
 {
 	static const char request[] = "GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n";
 	int fd[4];
@@ -361,7 +349,6 @@ START_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
 	close(fd[2]);
 	close(fd[3]);
 }
-END_TEST
 
 static void setup_users(void)
 {
@@ -370,25 +357,9 @@ static void setup_users(void)
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(a_user_sees_what_is_his_and_root_sees_all, 0, FX_COUNT(lists)),
-		FX_TEST(a_member_of_the_group_sees_all),
-		FX_TEST(a_stream_tells_a_user_what_is_his),
-		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
-		FX_TEST(one_user_cannot_take_all_connections),
-		FX_TEST(ids_of_one_user_have_the_connections_of_one),
-		FX_TEST(who_comes_again_and_again_shuts_nobody_out),
-		FX_LOOP(three_users_with_all_they_get_keep_nobody_else_out, 0, FX_COUNT(floods)),
-		FX_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out),
-		FX_TEST(a_refusal_is_an_answer_and_never_silence),
-		FX_TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else),
-		FX_TEST(who_records_in_another_format_is_told_to_his_own_user),
-		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
-	};
-
 	if (geteuid() != 0) {
 		puts("1..0 # SKIP only root can become somebody else");
 		return EXIT_SUCCESS;
 	}
-	return fx_run(setup_users, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup_users, fx_serve_close);
 }

@@ -26,7 +26,7 @@ static void cursors_are(uint64_t line)
 			  line);
 }
 
-START_TEST(new_ring_has_nothing_to_read)
+TEST(new_ring_has_nothing_to_read)
 {
 	struct shmring_span span[2];
 
@@ -34,9 +34,8 @@ START_TEST(new_ring_has_nothing_to_read)
 	ck_assert_ptr_null(fx_lane_next(&fx));
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost + fx.reader.before, 0);
 }
-END_TEST
 
-START_TEST(record_arrives_as_it_was_published)
+TEST(record_arrives_as_it_was_published)
 {
 	const struct nci_record *rec;
 
@@ -49,9 +48,8 @@ START_TEST(record_arrives_as_it_was_published)
 	ck_assert_ptr_null(fx_lane_next(&fx));
 	cursors_are(2);
 }
-END_TEST
 
-START_TEST(serials_count_records_and_cursors_count_lines)
+TEST(serials_count_records_and_cursors_count_lines)
 {
 	uint64_t last = 0;
 
@@ -62,9 +60,8 @@ START_TEST(serials_count_records_and_cursors_count_lines)
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 3);
 	ck_assert_uint_eq(last, 2);
 }
-END_TEST
 
-START_TEST(two_lines_at_the_rings_end_are_padded_not_wrapped)
+TEST(two_lines_at_the_rings_end_are_padded_not_wrapped)
 {
 	uint64_t last = 0;
 
@@ -76,17 +73,15 @@ START_TEST(two_lines_at_the_rings_end_are_padded_not_wrapped)
 	ck_assert_uint_eq(last, SHMRING_LINES - 1);
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost + fx.reader.before, SHMRING_LINES);
 }
-END_TEST
 
-START_TEST(two_lines_that_just_fit_are_not_padded)
+TEST(two_lines_that_just_fit_are_not_padded)
 {
 	fx_publish_many(fx.lane, 0, SHMRING_LINES - 2, 1);
 	fx_publish(fx.lane, SHMRING_LINES - 2, 2);
 	cursors_are(SHMRING_LINES);
 }
-END_TEST
 
-START_TEST(full_ring_is_read_to_the_last_record)
+TEST(full_ring_is_read_to_the_last_record)
 {
 	uint64_t last = 0;
 
@@ -94,9 +89,8 @@ START_TEST(full_ring_is_read_to_the_last_record)
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), SHMRING_LINES);
 	ck_assert_uint_eq(fx.reader.lost + fx.reader.before, 0);
 }
-END_TEST
 
-START_TEST(lapped_reader_counts_what_it_missed)
+TEST(lapped_reader_counts_what_it_missed)
 {
 	uint64_t last = 0;
 
@@ -107,9 +101,8 @@ START_TEST(lapped_reader_counts_what_it_missed)
 	ck_assert_uint_eq(last, SHMRING_LINES + 5);
 	ck_assert_uint_eq(fx.reader.lost, 5);
 }
-END_TEST
 
-START_TEST(reader_that_comes_late_was_not_there_before)
+TEST(reader_that_comes_late_was_not_there_before)
 {
 	uint64_t last = 0;
 
@@ -119,9 +112,8 @@ START_TEST(reader_that_comes_late_was_not_there_before)
 	ck_assert_uint_eq(fx.reader.before, 100);
 	ck_assert_uint_eq(fx.reader.lost, 0);
 }
-END_TEST
 
-START_TEST(reader_lapped_during_its_copy_drops_what_was_overwritten)
+TEST(reader_lapped_during_its_copy_drops_what_was_overwritten)
 {
 	uint64_t last = 0;
 
@@ -136,9 +128,8 @@ START_TEST(reader_lapped_during_its_copy_drops_what_was_overwritten)
 	ck_assert_uint_eq(last, SHMRING_LINES + 50);
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost, SHMRING_LINES + 51);
 }
-END_TEST
 
-START_TEST(begun_lines_are_torn_though_nothing_is_complete)
+TEST(begun_lines_are_torn_though_nothing_is_complete)
 {
 	uint64_t last = 0, next;
 
@@ -150,10 +141,9 @@ START_TEST(begun_lines_are_torn_though_nothing_is_complete)
 	ck_assert_uint_eq(fx.reader.before, 2);
 	shmring_end(fx.lane->out, next);
 }
-END_TEST
 
 /* Every distance by which a reader may be lapped, in the midst of a record too. */
-START_TEST(no_record_is_lost_uncounted_wherever_the_lap_falls)
+TEST(no_record_is_lost_uncounted_wherever_the_lap_falls)
 {
 	uint64_t n = 0, last = 0;
 
@@ -167,9 +157,8 @@ START_TEST(no_record_is_lost_uncounted_wherever_the_lap_falls)
 	ck_assert_uint_gt(fx.reader.lost, 0);
 	ck_assert_uint_gt(fx.reader.records, fx.reader.lost);
 }
-END_TEST
 
-START_TEST(small_room_only_means_more_rounds)
+TEST(small_room_only_means_more_rounds)
 {
 	uint64_t n = 0, last = 0;
 
@@ -180,9 +169,8 @@ START_TEST(small_room_only_means_more_rounds)
 	}
 	ck_assert_uint_eq(fx.reader.lost + fx.reader.before, 0);
 }
-END_TEST
 
-START_TEST(small_room_and_laps_together_lose_nothing_uncounted)
+TEST(small_room_and_laps_together_lose_nothing_uncounted)
 {
 	uint64_t n = 0, last = 0;
 
@@ -199,9 +187,8 @@ START_TEST(small_room_and_laps_together_lose_nothing_uncounted)
 	ck_assert_uint_eq(last, n - 1);
 	ck_assert_uint_eq(fx.reader.records + fx.reader.lost + fx.reader.before, n);
 }
-END_TEST
 
-START_TEST(serial_wraps_without_a_gap)
+TEST(serial_wraps_without_a_gap)
 {
 	fx.lane->out->serial = UINT32_MAX - 2;
 	fx_publish(fx.lane, 0, 1);
@@ -212,9 +199,8 @@ START_TEST(serial_wraps_without_a_gap)
 	}
 	ck_assert_uint_eq(fx.reader.lost, 0);
 }
-END_TEST
 
-START_TEST(unknown_type_is_delivered_for_the_caller_to_count)
+TEST(unknown_type_is_delivered_for_the_caller_to_count)
 {
 	struct nci_slot slot;
 	struct nci_record *rec = (struct nci_record *)&slot;
@@ -224,9 +210,8 @@ START_TEST(unknown_type_is_delivered_for_the_caller_to_count)
 	shmring_publish(fx.lane, rec, 1);
 	ck_assert_uint_eq(fx_lane_next(&fx)->type, 200);
 }
-END_TEST
 
-START_TEST(fill_tells_how_near_a_lap_is)
+TEST(fill_tells_how_near_a_lap_is)
 {
 	uint64_t read = 0;
 
@@ -240,9 +225,8 @@ START_TEST(fill_tells_how_near_a_lap_is)
 	ck_assert_uint_eq(read, SHMRING_LINES);
 	ck_assert_uint_eq(shmring_fill_percent(&fx.reader, fx.lane->out->line), 0);
 }
-END_TEST
 
-START_TEST(span_keeps_short_times_exact_and_long_times_in_order)
+TEST(span_keeps_short_times_exact_and_long_times_in_order)
 {
 	ck_assert_uint_eq(nci_span(100, 99), 1);
 	ck_assert_uint_eq(nci_span(100, 100), 1);
@@ -252,29 +236,8 @@ START_TEST(span_keeps_short_times_exact_and_long_times_in_order)
 	ck_assert_uint_eq(nci_span_ticks(nci_span(0, UINT64_C(0x80100001))), UINT64_C(0x80100000));
 	ck_assert_uint_eq(nci_span(0, INT64_MAX), UINT32_MAX);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(new_ring_has_nothing_to_read),
-		FX_TEST(record_arrives_as_it_was_published),
-		FX_TEST(serials_count_records_and_cursors_count_lines),
-		FX_TEST(two_lines_at_the_rings_end_are_padded_not_wrapped),
-		FX_TEST(two_lines_that_just_fit_are_not_padded),
-		FX_TEST(full_ring_is_read_to_the_last_record),
-		FX_TEST(lapped_reader_counts_what_it_missed),
-		FX_TEST(reader_that_comes_late_was_not_there_before),
-		FX_TEST(reader_lapped_during_its_copy_drops_what_was_overwritten),
-		FX_TEST(begun_lines_are_torn_though_nothing_is_complete),
-		FX_TEST(no_record_is_lost_uncounted_wherever_the_lap_falls),
-		FX_TEST(small_room_only_means_more_rounds),
-		FX_TEST(small_room_and_laps_together_lose_nothing_uncounted),
-		FX_TEST(serial_wraps_without_a_gap),
-		FX_TEST(unknown_type_is_delivered_for_the_caller_to_count),
-		FX_TEST(fill_tells_how_near_a_lap_is),
-		FX_TEST(span_keeps_short_times_exact_and_long_times_in_order),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -118,29 +118,26 @@ static void check_after(int i, uint64_t victim, uint64_t held, uint64_t torn)
 	lane_is_reused_only_if_whole(i);
 }
 
-START_TEST(fresh_ring_keeps_every_complete_record)
+TEST_LOOP(fresh_ring_keeps_every_complete_record, 0, POINTS)
 {
 	kill_at(points[_i].name, 5, 2);
 	check_after(_i, 5, SHMRING_LINES, 0);
 }
-END_TEST
 
-START_TEST(full_ring_loses_only_the_lines_that_were_begun)
+TEST_LOOP(full_ring_loses_only_the_lines_that_were_begun, 0, POINTS)
 {
 	kill_at(points[_i].name, SHMRING_LINES, 2);
 	check_after(_i, SHMRING_LINES, SHMRING_LINES / 2, points[_i].torn);
 }
-END_TEST
 
-START_TEST(record_of_one_line_tears_one_line)
+TEST_LOOP(record_of_one_line_tears_one_line, 0, POINTS)
 {
 	kill_at(points[_i].name, SHMRING_LINES + 3, 1);
 	check_after(_i, SHMRING_LINES + 3, SHMRING_LINES, points[_i].torn);
 }
-END_TEST
 
 /* Its first begin and end are the pad's. */
-START_TEST(writer_killed_at_the_pad_loses_nothing_complete)
+TEST_LOOP(writer_killed_at_the_pad_loses_nothing_complete, 0, 2)
 {
 	static const char *const names[] = { "begun", "written" };
 	uint64_t last = 0;
@@ -158,9 +155,8 @@ START_TEST(writer_killed_at_the_pad_loses_nothing_complete)
 	ck_assert_uint_eq(fx.reader.lost + fx.reader.before, 0);
 	ck_assert_uint_eq(live_events(), 1);
 }
-END_TEST
 
-START_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other)
+TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other)
 {
 	struct nci_lane line;
 	pid_t child = fork();
@@ -175,9 +171,8 @@ START_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other)
 	ck_assert_uint_eq(line.state, NCI_LANE_MAKING);
 	ck_assert_uint_eq(shmring_lane_new(&fx.ring, getpid() + 1)->index, 2);
 }
-END_TEST
 
-START_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
+TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
 {
 	struct nci_lane *line = fx.lane->out->line;
 
@@ -189,18 +184,8 @@ START_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
 	ck_assert_uint_eq(line->owners, 3);
 	ck_assert_ptr_eq(shmring_lane_new(&fx.ring, getpid() + 1), fx.lane);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(fresh_ring_keeps_every_complete_record, 0, POINTS),
-		FX_LOOP(full_ring_loses_only_the_lines_that_were_begun, 0, POINTS),
-		FX_LOOP(record_of_one_line_tears_one_line, 0, POINTS),
-		FX_LOOP(writer_killed_at_the_pad_loses_nothing_complete, 0, 2),
-		FX_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other),
-		FX_TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

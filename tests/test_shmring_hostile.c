@@ -58,7 +58,7 @@ static int next_record(void)
 	return shmring_next(&reader, &rec);
 }
 
-START_TEST(lane_outside_the_file_is_refused)
+TEST(lane_outside_the_file_is_refused)
 {
 	static const struct {
 		uint64_t offset, bytes;
@@ -88,9 +88,8 @@ START_TEST(lane_outside_the_file_is_refused)
 			      "lie %d was believed", i);
 	}
 }
-END_TEST
 
-START_TEST(cursors_that_go_back_or_too_far_are_refused)
+TEST(cursors_that_go_back_or_too_far_are_refused)
 {
 	struct shmring_span span[2];
 
@@ -103,9 +102,8 @@ START_TEST(cursors_that_go_back_or_too_far_are_refused)
 	cursors(UINT64_MAX, 8);
 	ck_assert_int_eq(shmring_want(&reader, &line, buf, LINES, span), -EPROTO);
 }
-END_TEST
 
-START_TEST(begin_that_goes_back_or_too_far_during_the_copy_is_refused)
+TEST(begin_that_goes_back_or_too_far_during_the_copy_is_refused)
 {
 	copied(8);
 	cursors(7, 8);
@@ -113,9 +111,8 @@ START_TEST(begin_that_goes_back_or_too_far_during_the_copy_is_refused)
 	cursors(UINT64_MAX, 8);
 	ck_assert_int_eq(shmring_settle(&reader, &line), -EPROTO);
 }
-END_TEST
 
-START_TEST(spans_stay_inside_the_ring_wherever_the_cursors_are)
+TEST(spans_stay_inside_the_ring_wherever_the_cursors_are)
 {
 	for (uint64_t from = 0; from < 3 * LINES; from++) {
 		for (uint64_t n = 1; n < 2 * LINES; n++) {
@@ -137,9 +134,8 @@ START_TEST(spans_stay_inside_the_ring_wherever_the_cursors_are)
 		}
 	}
 }
-END_TEST
 
-START_TEST(line_that_begins_no_record_is_refused)
+TEST(line_that_begins_no_record_is_refused)
 {
 	static const struct { uint8_t type, form; } lies[] = {
 		{ 0, 1 }, { NCI_EV_GROUP, 0 }, { NCI_EV_GROUP, 3 }, { NCI_EV_GROUP, 15 },
@@ -153,26 +149,23 @@ START_TEST(line_that_begins_no_record_is_refused)
 		ck_assert_msg(next_record() == -EPROTO, "lie %d was believed", i);
 	}
 }
-END_TEST
 
-START_TEST(second_line_must_say_that_it_is_one)
+TEST(second_line_must_say_that_it_is_one)
 {
 	copied(4);
 	put(0, NCI_EV_COLL, 2);
 	put(1, NCI_EV_COLL, 2);
 	ck_assert_int_eq(next_record(), -EPROTO);
 }
-END_TEST
 
-START_TEST(record_that_ends_behind_the_cursor_is_refused)
+TEST(record_that_ends_behind_the_cursor_is_refused)
 {
 	copied(1);
 	put(0, NCI_EV_COLL, 2);
 	ck_assert_int_eq(next_record(), -EPROTO);
 }
-END_TEST
 
-START_TEST(line_inside_a_record_is_skipped_only_after_a_lap)
+TEST(line_inside_a_record_is_skipped_only_after_a_lap)
 {
 	struct shmring_span span[2];
 
@@ -188,20 +181,8 @@ START_TEST(line_inside_a_record_is_skipped_only_after_a_lap)
 		ck_assert_int_eq(next_record(), 1);
 	ck_assert_int_eq(next_record(), -EPROTO);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(lane_outside_the_file_is_refused),
-		FX_TEST(cursors_that_go_back_or_too_far_are_refused),
-		FX_TEST(begin_that_goes_back_or_too_far_during_the_copy_is_refused),
-		FX_TEST(spans_stay_inside_the_ring_wherever_the_cursors_are),
-		FX_TEST(line_that_begins_no_record_is_refused),
-		FX_TEST(second_line_must_say_that_it_is_one),
-		FX_TEST(record_that_ends_behind_the_cursor_is_refused),
-		FX_TEST(line_inside_a_record_is_skipped_only_after_a_lap),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

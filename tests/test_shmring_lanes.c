@@ -85,7 +85,7 @@ static void run_worker(struct worker *w)
 		sched_yield();
 }
 
-START_TEST(segment_is_laid_out_as_the_abi_says)
+TEST(segment_is_laid_out_as_the_abi_says)
 {
 	const struct nci_header *h = fx.ring.header;
 	struct stat st;
@@ -104,9 +104,8 @@ START_TEST(segment_is_laid_out_as_the_abi_says)
 			  h->strings * sizeof(struct nci_string) +
 			  SHMRING_LINES * NCI_LINE_BYTES + SHMRING_SLOTS * NCI_SLOT_BYTES);
 }
-END_TEST
 
-START_TEST(eight_lanes_stay_below_4_mib)
+TEST(eight_lanes_stay_below_4_mib)
 {
 	struct stat st;
 
@@ -116,16 +115,14 @@ START_TEST(eight_lanes_stay_below_4_mib)
 	ck_assert_int_eq(stat(segment_path(), &st), 0);
 	ck_assert_int_le(st.st_size, 4 << 20);
 }
-END_TEST
 
-START_TEST(thread_that_asks_twice_gets_its_own_lane_again)
+TEST(thread_that_asks_twice_gets_its_own_lane_again)
 {
 	ck_assert_ptr_eq(shmring_lane_new(&fx.ring, gettid()), fx.lane);
 	ck_assert_uint_eq(lanes_in_use(), 1);
 }
-END_TEST
 
-START_TEST(dead_threads_lane_is_reused_and_its_cursors_go_on)
+TEST(dead_threads_lane_is_reused_and_its_cursors_go_on)
 {
 	struct worker first = { .records = 10 }, second = { .from = 10, .records = 5 };
 	uint64_t last = 0;
@@ -138,9 +135,8 @@ START_TEST(dead_threads_lane_is_reused_and_its_cursors_go_on)
 	fx_lane_attach(&fx, first.lane->index);
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 15);
 }
-END_TEST
 
-START_TEST(what_a_dead_thread_left_in_flight_can_be_stopped_by_others)
+TEST(what_a_dead_thread_left_in_flight_can_be_stopped_by_others)
 {
 	struct worker w = { 0 };
 	uint64_t token, last = 1;
@@ -153,9 +149,8 @@ START_TEST(what_a_dead_thread_left_in_flight_can_be_stopped_by_others)
 	ck_assert(shmring_close(fx.lane, rec, token, 7));
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 1);
 }
-END_TEST
 
-START_TEST(torn_lane_is_never_given_to_another_thread)
+TEST(torn_lane_is_never_given_to_another_thread)
 {
 	struct worker first = { .records = 1 }, second = { .records = 1 };
 
@@ -164,9 +159,8 @@ START_TEST(torn_lane_is_never_given_to_another_thread)
 	run_worker(&second);
 	ck_assert_ptr_ne(first.lane, second.lane);
 }
-END_TEST
 
-START_TEST(more_threads_than_lanes_get_null_and_the_rest_work)
+TEST(more_threads_than_lanes_get_null_and_the_rest_work)
 {
 	static struct worker w[NCI_MAX_LANES + 9];
 	const uint32_t threads = FX_COUNT(w);
@@ -195,9 +189,8 @@ START_TEST(more_threads_than_lanes_get_null_and_the_rest_work)
 	ck_assert_uint_eq(refused, threads - (NCI_MAX_LANES - 1));
 	ck_assert_uint_eq(lanes_in_use(), NCI_MAX_LANES);
 }
-END_TEST
 
-START_TEST(threads_that_come_and_go_share_few_lanes)
+TEST(threads_that_come_and_go_share_few_lanes)
 {
 	static struct worker w[64];
 
@@ -213,7 +206,6 @@ START_TEST(threads_that_come_and_go_share_few_lanes)
 	for (uint32_t i = 0; i < lanes_in_use(); i++)
 		ck_assert_uint_eq(lane_state(i), NCI_LANE_READY);
 }
-END_TEST
 
 /* Pages of [at, at + bytes) that a touch would not fault on; -1: the kernel does not say. */
 static int present_pages(const void *at, size_t bytes)
@@ -232,7 +224,7 @@ static int present_pages(const void *at, size_t bytes)
 	return present;
 }
 
-START_TEST(pages_of_a_new_lane_are_there)
+TEST(pages_of_a_new_lane_are_there)
 {
 	const size_t bytes = SHMRING_LINES * NCI_LINE_BYTES + SHMRING_SLOTS * NCI_SLOT_BYTES;
 	int present = present_pages(fx.lane->out->ring, bytes);
@@ -242,9 +234,8 @@ START_TEST(pages_of_a_new_lane_are_there)
 	else
 		ck_assert_int_eq(present, bytes / NCI_PAGE);
 }
-END_TEST
 
-START_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death)
+TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death)
 {
 	const char *dir = fx_tmpdir();
 	pid_t child;
@@ -269,7 +260,6 @@ START_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death)
 	waitpid(child, NULL, 0);
 	ck_assert_int_eq(lock_holder(fx.fd), 0);
 }
-END_TEST
 
 /* In a child, since one's own locks do not show. */
 static int parent_still_holds_it(pid_t parent)
@@ -278,7 +268,7 @@ static int parent_still_holds_it(pid_t parent)
 	return fx.ring.header == NULL && lock_holder(fx.fd) == parent ? 0 : 1;
 }
 
-START_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane)
+TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane)
 {
 	pid_t parent = getpid(), child = fork();
 	uint64_t last = 0;
@@ -296,9 +286,8 @@ START_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane)
 	waitpid(child, &status, 0);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(segment_from_before_an_exec_is_replaced)
+TEST(segment_from_before_an_exec_is_replaced)
 {
 	struct shmring again;
 	struct stat old, new;
@@ -311,10 +300,9 @@ START_TEST(segment_from_before_an_exec_is_replaced)
 	ck_assert_uint_eq(again.live->lanes, 0);
 	shmring_forget(&again);
 }
-END_TEST
 
 /* Whose lock a child sees: one's own would not show. */
-START_TEST(segment_that_another_process_holds_is_left_alone)
+TEST(segment_that_another_process_holds_is_left_alone)
 {
 	const char *dir = fx_tmpdir();
 	struct shmring again;
@@ -331,9 +319,8 @@ START_TEST(segment_that_another_process_holds_is_left_alone)
 	ck_assert_int_eq(stat(segment_path(), &new), 0);
 	ck_assert_uint_eq(old.st_ino, new.st_ino);
 }
-END_TEST
 
-START_TEST(what_cannot_be_removed_keeps_its_name)
+TEST(what_cannot_be_removed_keeps_its_name)
 {
 	struct shmring again;
 	char path[160];
@@ -343,9 +330,8 @@ START_TEST(what_cannot_be_removed_keeps_its_name)
 	ck_assert_int_eq(shmring_create(&again, fx_tmpdir(), "taken"), -EEXIST);
 	ck_assert_int_eq(rmdir(path), 0);
 }
-END_TEST
 
-START_TEST(link_in_the_way_is_replaced_and_not_followed)
+TEST(link_in_the_way_is_replaced_and_not_followed)
 {
 	char target[160];
 	struct shmring again;
@@ -360,9 +346,8 @@ START_TEST(link_in_the_way_is_replaced_and_not_followed)
 	ck_assert_int_eq(st.st_size, 0);
 	shmring_forget(&again);
 }
-END_TEST
 
-START_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed)
+TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed)
 {
 	char path[160];
 	struct stat st;
@@ -380,9 +365,8 @@ START_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed)
 	ck_assert_int_eq(st.st_size, 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(segment_never_becomes_a_standard_stream)
+TEST(segment_never_becomes_a_standard_stream)
 {
 	struct shmring again;
 	int saved[2] = { dup(STDIN_FILENO), dup(STDOUT_FILENO) };
@@ -399,18 +383,16 @@ START_TEST(segment_never_becomes_a_standard_stream)
 		close(saved[i]);
 	}
 }
-END_TEST
 
-START_TEST(missing_directory_is_told)
+TEST(missing_directory_is_told)
 {
 	struct shmring ring;
 
 	ck_assert_int_eq(shmring_create(&ring, "/nonexistent/dir", "segment"), -ENOENT);
 	ck_assert_int_eq(shmring_create(&ring, segment_path(), "segment"), -ENOTDIR);
 }
-END_TEST
 
-START_TEST(limit_on_file_size_refuses_and_does_not_kill)
+TEST(limit_on_file_size_refuses_and_does_not_kill)
 {
 	struct rlimit limit;
 	struct shmring ring;
@@ -427,7 +409,6 @@ START_TEST(limit_on_file_size_refuses_and_does_not_kill)
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "none"), -EFBIG);
 	ck_assert_int_eq(access(segment_path(), F_OK), 0);
 }
-END_TEST
 
 /* A lane, asked for as long as it may take until it is tried again. */
 static struct shmring_lane *lane_in_a_second(struct shmring *ring)
@@ -442,7 +423,7 @@ static struct shmring_lane *lane_in_a_second(struct shmring *ring)
 	return lane;
 }
 
-START_TEST(full_file_system_refuses_lanes_and_has_all_numbers_later)
+TEST(full_file_system_refuses_lanes_and_has_all_numbers_later)
 {
 	struct shmring ring;
 
@@ -457,9 +438,8 @@ START_TEST(full_file_system_refuses_lanes_and_has_all_numbers_later)
 		ck_assert_ptr_nonnull(fx_lane_more(&ring));
 	shmring_forget(&ring);
 }
-END_TEST
 
-START_TEST(full_file_system_refuses_lanes_and_keeps_the_rest)
+TEST(full_file_system_refuses_lanes_and_keeps_the_rest)
 {
 	struct shmring ring;
 	struct shmring_lane *lane;
@@ -476,9 +456,8 @@ START_TEST(full_file_system_refuses_lanes_and_keeps_the_rest)
 	ck_assert_uint_eq(ring.directory[1].state, NCI_LANE_REFUSED);
 	shmring_forget(&ring);
 }
-END_TEST
 
-START_TEST(file_system_without_room_leaves_nothing_behind)
+TEST(file_system_without_room_leaves_nothing_behind)
 {
 	struct shmring ring;
 
@@ -489,44 +468,16 @@ START_TEST(file_system_without_room_leaves_nothing_behind)
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT | MS_RDONLY, NULL), 0);
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), -EROFS);
 }
-END_TEST
 
-START_TEST(forgetting_a_closed_segment_does_nothing)
+TEST(forgetting_a_closed_segment_does_nothing)
 {
 	struct shmring ring = { 0 };
 
 	shmring_forget(&ring);
 	ck_assert_int_eq(fcntl(0, F_GETFD) < 0 && errno == EBADF, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(segment_is_laid_out_as_the_abi_says),
-		FX_TEST(eight_lanes_stay_below_4_mib),
-		FX_TEST(thread_that_asks_twice_gets_its_own_lane_again),
-		FX_TEST(dead_threads_lane_is_reused_and_its_cursors_go_on),
-		FX_TEST(what_a_dead_thread_left_in_flight_can_be_stopped_by_others),
-		FX_TEST(torn_lane_is_never_given_to_another_thread),
-		FX_TEST(more_threads_than_lanes_get_null_and_the_rest_work),
-		FX_TEST(threads_that_come_and_go_share_few_lanes),
-		FX_TEST(pages_of_a_new_lane_are_there),
-		FX_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death),
-		FX_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane),
-		FX_TEST(segment_from_before_an_exec_is_replaced),
-		FX_TEST(segment_that_another_process_holds_is_left_alone),
-		FX_TEST(what_cannot_be_removed_keeps_its_name),
-		FX_TEST(link_in_the_way_is_replaced_and_not_followed),
-		FX_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed),
-		FX_TEST(segment_never_becomes_a_standard_stream),
-		FX_TEST(missing_directory_is_told),
-		FX_TEST(limit_on_file_size_refuses_and_does_not_kill),
-		FX_TEST(full_file_system_refuses_lanes_and_has_all_numbers_later),
-		FX_TEST(full_file_system_refuses_lanes_and_keeps_the_rest),
-		FX_TEST(file_system_without_room_leaves_nothing_behind),
-		FX_TEST(forgetting_a_closed_segment_does_nothing),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

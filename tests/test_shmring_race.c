@@ -65,7 +65,7 @@ static pid_t publish_in_another_process(void)
 	return child;
 }
 
-START_TEST(other_process_gets_whole_records_in_order_and_counts_the_rest)
+TEST(other_process_gets_whole_records_in_order_and_counts_the_rest)
 {
 	pid_t child = publish_in_another_process();
 	uint64_t last = 0;
@@ -78,7 +78,6 @@ START_TEST(other_process_gets_whole_records_in_order_and_counts_the_rest)
 	ck_assert_uint_eq(last, RECORDS - 1);
 	ck_assert_uint_eq(accounted(), RECORDS);
 }
-END_TEST
 
 static bool is_lapped(void)
 {
@@ -89,7 +88,7 @@ static bool is_lapped(void)
 }
 
 /* The writer is always about to overwrite what is being copied. */
-START_TEST(other_process_that_is_always_nearly_lapped_loses_much_and_counts_it)
+TEST(other_process_that_is_always_nearly_lapped_loses_much_and_counts_it)
 {
 	pid_t child = publish_in_another_process();
 	uint64_t last = 0;
@@ -111,7 +110,6 @@ START_TEST(other_process_that_is_always_nearly_lapped_loses_much_and_counts_it)
 	ck_assert_uint_eq(accounted(), RECORDS);
 	ck_assert_uint_gt(fx.reader.lost + fx.reader.before, RECORDS / 100);
 }
-END_TEST
 
 static void *publish_thread(void *arg)
 {
@@ -119,7 +117,7 @@ static void *publish_thread(void *arg)
 	return NULL;
 }
 
-START_TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest)
+TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest)
 {
 	pthread_t writer;
 	uint64_t last = 0;
@@ -132,7 +130,6 @@ START_TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest)
 	ck_assert_uint_eq(last, RECORDS - 1);
 	ck_assert_uint_eq(accounted(), RECORDS);
 }
-END_TEST
 
 /* Never laps the reader, so that every byte it reads was ordered by W3 and R1. */
 static void *publish_in_step(void *arg)
@@ -145,7 +142,7 @@ static void *publish_in_step(void *arg)
 	return NULL;
 }
 
-START_TEST(published_record_is_ordered_before_the_end_that_shows_it)
+TEST(published_record_is_ordered_before_the_end_that_shows_it)
 {
 	pthread_t writer;
 	uint64_t last = 0;
@@ -159,7 +156,6 @@ START_TEST(published_record_is_ordered_before_the_end_that_shows_it)
 	pthread_join(writer, NULL);
 	ck_assert_uint_eq(fx.reader.lost, 0);
 }
-END_TEST
 
 /* The slot's token, then the slot, then its token again: R4, copy, R5. */
 static bool copy_live(struct nci_slot *copy)
@@ -208,7 +204,7 @@ static void copy_live_events(void)
 	}
 }
 
-START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process)
+TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process)
 {
 	pid_t child = fork();
 
@@ -218,9 +214,8 @@ START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
-END_TEST
 
-START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread)
+TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread)
 {
 	pthread_t writer;
 
@@ -230,7 +225,6 @@ START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread)
 	atomic_store_explicit(&taken, 1, memory_order_relaxed);
 	pthread_join(writer, NULL);
 }
-END_TEST
 
 /*
  * One thread starts, others stop.  Tokens pass through relaxed words, so that
@@ -295,7 +289,7 @@ static void *stop_what_comes(void *arg)
 	return NULL;
 }
 
-START_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
+TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
 {
 	struct closer c[2] = { 0 };
 	pthread_t starter;
@@ -319,7 +313,6 @@ START_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
 	}
 	ck_assert_uint_eq(c[0].closed + c[1].closed, EVENTS);
 }
-END_TEST
 
 /* Reads what it stops, plainly: each byte was ordered by W5 and the token's load. */
 static void check_and_stop_what_comes(struct closer *c)
@@ -357,7 +350,7 @@ static void *start_for_one(void *arg)
 	return arg;
 }
 
-START_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next)
+TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next)
 {
 	struct closer c = { .lane = fx_lane_more(&fx.ring) };
 	pthread_t starter;
@@ -369,20 +362,8 @@ START_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next
 	ck_assert_uint_eq(c.closed, EVENTS);
 	ck_assert_uint_eq(c.torn, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(other_process_gets_whole_records_in_order_and_counts_the_rest),
-		FX_TEST(other_process_that_is_always_nearly_lapped_loses_much_and_counts_it),
-		FX_TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest),
-		FX_TEST(published_record_is_ordered_before_the_end_that_shows_it),
-		FX_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process),
-		FX_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread),
-		FX_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one),
-		FX_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -46,7 +46,7 @@ static bool numbered(const struct nci_record *rec, void *arg)
 	return rec->parent == *(uint64_t *)arg;
 }
 
-START_TEST(event_becomes_one_record_when_it_stops)
+TEST(event_becomes_one_record_when_it_stops)
 {
 	uint64_t token = fx_start(fx.lane, 0, 2), last = 1;
 
@@ -57,9 +57,8 @@ START_TEST(event_becomes_one_record_when_it_stops)
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 1);
 	ck_assert_uint_eq(last, 0);
 }
-END_TEST
 
-START_TEST(token_tells_lane_slot_and_generation)
+TEST(token_tells_lane_slot_and_generation)
 {
 	uint64_t token = fx_start(other, 0, 1);
 
@@ -68,9 +67,8 @@ START_TEST(token_tells_lane_slot_and_generation)
 	ck_assert_uint_eq(nci_token_generation(token), 1);
 	ck_assert_uint_eq(token, nci_token(other->index, 0, 1));
 }
-END_TEST
 
-START_TEST(stopped_event_is_stale_and_its_slot_gets_a_new_token)
+TEST(stopped_event_is_stale_and_its_slot_gets_a_new_token)
 {
 	uint64_t first = fx_start(fx.lane, 0, 1), second;
 
@@ -81,9 +79,8 @@ START_TEST(stopped_event_is_stale_and_its_slot_gets_a_new_token)
 	ck_assert_uint_eq(nci_token_generation(second), 2);
 	ck_assert_ptr_null(shmring_find(&fx.ring, first));
 }
-END_TEST
 
-START_TEST(no_number_but_a_live_token_is_found)
+TEST(no_number_but_a_live_token_is_found)
 {
 	uint64_t token = fx_start(fx.lane, 0, 1);
 	const uint64_t wrong[] = {
@@ -106,9 +103,8 @@ START_TEST(no_number_but_a_live_token_is_found)
 	ck_assert_ptr_nonnull(shmring_find_own(fx.lane, token));
 	ck_assert_ptr_null(shmring_find_own(other, token));
 }
-END_TEST
 
-START_TEST(number_that_points_to_no_pool_is_not_found)
+TEST(number_that_points_to_no_pool_is_not_found)
 {
 	struct shmring closed = { 0 };
 	uint64_t lane;
@@ -128,10 +124,9 @@ START_TEST(number_that_points_to_no_pool_is_not_found)
 	ck_assert_ptr_null(shmring_find(&closed, NCI_TOKEN_FREE));
 	shmring_forget(&closed);
 }
-END_TEST
 
 /* What lies where a token with such a slot points to is its own lane's, or another's ring. */
-START_TEST(slot_behind_the_pool_is_not_found)
+TEST(slot_behind_the_pool_is_not_found)
 {
 	uint64_t token = nci_token(fx.lane->index, SHMRING_SLOTS, 1);
 
@@ -141,9 +136,8 @@ START_TEST(slot_behind_the_pool_is_not_found)
 	((struct nci_record *)other->out->ring)->token = token;
 	ck_assert_ptr_null(shmring_find(&fx.ring, token));
 }
-END_TEST
 
-START_TEST(generation_that_wraps_costs_one_event_and_no_more)
+TEST(generation_that_wraps_costs_one_event_and_no_more)
 {
 	struct nci_record *rec = shmring_slot(fx.lane->pool, 0);
 	uint64_t last_generation = (UINT64_C(1) << 42) - 1, token;
@@ -161,10 +155,9 @@ START_TEST(generation_that_wraps_costs_one_event_and_no_more)
 	ck_assert_ptr_eq(shmring_take_slowly(fx.lane, &token, none, NULL), rec);
 	ck_assert_uint_eq(nci_token_generation(token), 1);
 }
-END_TEST
 
 /* The list that the next owner begins with is of when the lane was made. */
-START_TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other)
+TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other)
 {
 	struct shmring_lane before = *fx.lane, next = *fx.lane;
 	static bool used[SHMRING_SLOTS];
@@ -193,9 +186,8 @@ START_TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other)
 	}
 	ck_assert_uint_eq(taken, SHMRING_SLOTS - 66);
 }
-END_TEST
 
-START_TEST(slot_that_was_emptied_last_is_taken_first)
+TEST(slot_that_was_emptied_last_is_taken_first)
 {
 	uint64_t token[100];
 
@@ -209,13 +201,12 @@ START_TEST(slot_that_was_emptied_last_is_taken_first)
 	ck_assert_uint_eq(nci_token_slot(fx_start(fx.lane, 0, 1)), 3);
 	ck_assert_uint_eq(nci_token_slot(fx_start(fx.lane, 0, 1)), 100);
 }
-END_TEST
 
 /*
  * What a callback that interrupts a callback of its own thread may leave behind, or a state
  * that another thread tells of an event while it stops.
  */
-START_TEST(list_in_disorder_never_leads_outside_the_pool_or_to_a_live_event)
+TEST(list_in_disorder_never_leads_outside_the_pool_or_to_a_live_event)
 {
 	uint64_t live = fx_start(fx.lane, 0, 1), token;
 	const uint32_t wrong[] = { nci_token_slot(live), SHMRING_SLOTS, 1u << 31, UINT32_MAX };
@@ -228,9 +219,8 @@ START_TEST(list_in_disorder_never_leads_outside_the_pool_or_to_a_live_event)
 	}
 	ck_assert_ptr_nonnull(shmring_find(&fx.ring, live));
 }
-END_TEST
 
-START_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane)
+TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane)
 {
 	uint64_t token = fx_start(fx.lane, 0, 2), last = 1;
 
@@ -241,9 +231,8 @@ START_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane)
 	ck_assert_uint_eq(fx_lane_drain(&fx, &last), 1);
 	ck_assert_uint_eq(last, 0);
 }
-END_TEST
 
-START_TEST(full_pool_refuses_counts_and_leaves_live_events_alone)
+TEST(full_pool_refuses_counts_and_leaves_live_events_alone)
 {
 	uint64_t token[SHMRING_SLOTS], t;
 
@@ -257,9 +246,8 @@ START_TEST(full_pool_refuses_counts_and_leaves_live_events_alone)
 	for (uint64_t i = 0; i < SHMRING_SLOTS; i++)
 		ck_assert(close_token(fx.lane, token[i], 0));
 }
-END_TEST
 
-START_TEST(abandoned_event_makes_room_and_its_token_goes_stale)
+TEST(abandoned_event_makes_room_and_its_token_goes_stale)
 {
 	uint64_t token[SHMRING_SLOTS], victim = 700, t;
 	struct nci_record *rec = NULL;
@@ -273,7 +261,6 @@ START_TEST(abandoned_event_makes_room_and_its_token_goes_stale)
 	ck_assert_uint_eq(fx.lane->out->line->reclaimed, 1);
 	ck_assert_uint_eq(nci_token_generation(t), 2);
 }
-END_TEST
 
 static uint64_t start_somehow(uint64_t n)
 {
@@ -290,7 +277,7 @@ static uint64_t start_somehow(uint64_t n)
 	return token;
 }
 
-START_TEST(events_that_always_stop_elsewhere_are_never_refused)
+TEST(events_that_always_stop_elsewhere_are_never_refused)
 {
 	for (uint64_t n = 0; n < 20 * SHMRING_SLOTS; n++) {
 		uint64_t token = start_somehow(n);
@@ -300,9 +287,8 @@ START_TEST(events_that_always_stop_elsewhere_are_never_refused)
 	}
 	ck_assert_uint_eq(counter(&fx.lane->out->line->pool_full), 0);
 }
-END_TEST
 
-START_TEST(nearly_full_pool_costs_few_looks_for_each_event)
+TEST(nearly_full_pool_costs_few_looks_for_each_event)
 {
 	uint64_t token[SHMRING_SLOTS], taken = 0;
 
@@ -315,9 +301,8 @@ START_TEST(nearly_full_pool_costs_few_looks_for_each_event)
 	ck_assert_uint_eq(taken, SHMRING_SLOTS / 64);
 	ck_assert_uint_eq(counter(&fx.lane->out->line->pool_full), SHMRING_SLOTS - taken);
 }
-END_TEST
 
-START_TEST(settled_copy_needs_the_same_live_token_three_times)
+TEST(settled_copy_needs_the_same_live_token_three_times)
 {
 	struct nci_slot live, stale, empty;
 	uint64_t token = fx_start(fx.lane, 3, 2);
@@ -336,28 +321,8 @@ START_TEST(settled_copy_needs_the_same_live_token_three_times)
 	memset(&live, 0, sizeof(live));
 	ck_assert(!shmring_slot_settled(&live, &live, &live));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(event_becomes_one_record_when_it_stops),
-		FX_TEST(token_tells_lane_slot_and_generation),
-		FX_TEST(stopped_event_is_stale_and_its_slot_gets_a_new_token),
-		FX_TEST(no_number_but_a_live_token_is_found),
-		FX_TEST(number_that_points_to_no_pool_is_not_found),
-		FX_TEST(slot_behind_the_pool_is_not_found),
-		FX_TEST(generation_that_wraps_costs_one_event_and_no_more),
-		FX_TEST(next_owner_of_a_lane_finds_all_empty_slots_and_no_other),
-		FX_TEST(slot_that_was_emptied_last_is_taken_first),
-		FX_TEST(list_in_disorder_never_leads_outside_the_pool_or_to_a_live_event),
-		FX_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane),
-		FX_TEST(full_pool_refuses_counts_and_leaves_live_events_alone),
-		FX_TEST(abandoned_event_makes_room_and_its_token_goes_stale),
-		FX_TEST(events_that_always_stop_elsewhere_are_never_refused),
-		FX_TEST(nearly_full_pool_costs_few_looks_for_each_event),
-		FX_TEST(settled_copy_needs_the_same_live_token_three_times),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

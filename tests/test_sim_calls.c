@@ -16,7 +16,7 @@ static void expect(int kind, const char *lines)
 	ck_assert_msg(!strcmp(text, lines), "wanted:\n%s\ngot:\n%s", lines, text);
 }
 
-START_TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order)
+TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order)
 {
 	fx_play(FX_TWO_NODES "AllReduce w 512Ki float32\n", 0x7fff);
 	expect(PROBE_UNIT,
@@ -64,9 +64,8 @@ START_TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order)
 	ck_assert_int_eq(probe_stale(), 0);
 	ck_assert_int_eq(probe_strangers(), 0);
 }
-END_TEST
 
-START_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op)
+TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op)
 {
 	fx_play("processes 2\npace none\ncomm w ranks 0,1 channels 1\nAllReduce w 1Ki float32\n",
 		NCCL_KERNEL_CH);
@@ -80,9 +79,8 @@ START_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op)
 	       "Coll X\nGroup X\nGroupApi X\n");
 	expect(PROBE_PROXY, "KernelCh S <Coll channel=0\nKernelCh R 22\nKernelCh X\n");
 }
-END_TEST
 
-START_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together)
+TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together)
 {
 	fx_play(FX_TWO_NODES "chunk 64Ki\n"
 		"group\nSend w 16Ki float32 from 0 to 1\nSend w 16Ki float32 from 1 to 0\nend\n",
@@ -100,12 +98,11 @@ START_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together)
 	ck_assert_int_eq(probe_count("KernelCh S <P2p"), 2);
 	ck_assert_int_eq(probe_count("ProxyOp S <P2p"), 2);
 }
-END_TEST
 
 #define SUM(count) "AllReduce w " count " float32\n"
 #define CALL(count) "CollApi S <GroupApi AllReduce " count " ncclFloat32 graph=0\nCollApi X\n"
 
-START_TEST(groups_that_are_open_before_the_first_call_are_counted)
+TEST(groups_that_are_open_before_the_first_call_are_counted)
 {
 	fx_play(FX_TWO_NODES "group\ngroup\n" SUM("1") "end\n" SUM("2") "end\n",
 		NCCL_COLL_API | NCCL_KERNEL_LAUNCH);
@@ -113,9 +110,8 @@ START_TEST(groups_that_are_open_before_the_first_call_are_counted)
 	       "GroupApi S <- depth=3 graph=0\nGroupApi R 23 null\n" CALL("1") CALL("2")
 	       "GroupApi R 24 null\nKernelLaunch S <GroupApi\nKernelLaunch X\nGroupApi X\n");
 }
-END_TEST
 
-START_TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_one)
+TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_one)
 {
 	fx_play(FX_TWO_NODES "group\n" SUM("1") "group\n" SUM("2") "end\n" SUM("3") "end\n",
 		NCCL_COLL_API | NCCL_KERNEL_LAUNCH);
@@ -125,9 +121,8 @@ START_TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_o
 	       "GroupApi S <- depth=2 graph=0\nGroupApi R 23 null\n" CALL("3")
 	       "GroupApi R 24 null\nKernelLaunch S <GroupApi\nKernelLaunch X\nGroupApi X\n");
 }
-END_TEST
 
-START_TEST(the_proxy_takes_the_receive_of_a_pair_first)
+TEST(the_proxy_takes_the_receive_of_a_pair_first)
 {
 	const char *text, *recv, *send;
 
@@ -140,9 +135,8 @@ START_TEST(the_proxy_takes_the_receive_of_a_pair_first)
 	ck_assert_ptr_nonnull(send);
 	ck_assert(recv < send);
 }
-END_TEST
 
-START_TEST(a_chain_has_one_direction_at_its_ends)
+TEST(a_chain_has_one_direction_at_its_ends)
 {
 	fx_play(FX_TWO_NODES "nccl 2.28\nBroadcast w 1Ki float32 root 1\n", NCCL_PROXY_OP);
 	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=1 steps=1 send=0"), 1);
@@ -151,9 +145,8 @@ START_TEST(a_chain_has_one_direction_at_its_ends)
 	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=1 steps=1 send=1"), 1);
 	ck_assert_int_eq(probe_count("ProxyOp S"), 1);
 }
-END_TEST
 
-START_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs)
+TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs)
 {
 	fx_play(FX_ONE_NODE "AllGather w 1Ki float32 ce\nAllGather w 1Ki float32 ce\n",
 		NCCL_CE_COLL | NCCL_CE_SYNC | NCCL_CE_BATCH);
@@ -168,9 +161,8 @@ START_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs)
 	ck_assert_int_eq(probe_count("Coll S"), 0);
 	ck_assert_int_eq(probe_count("KernelLaunch"), 0);
 }
-END_TEST
 
-START_TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture)
+TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture)
 {
 	fx_play(FX_TWO_NODES "graph g\nAllReduce w 1Ki float32\nend\nreplay g 2\n",
 		NCCL_KERNEL_CH | NCCL_KERNEL_LAUNCH);
@@ -188,15 +180,13 @@ START_TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_captu
 	       "channels=1\nColl X\nGroup X\n");
 	ck_assert_int_eq(probe_count("KernelCh X"), 2);
 }
-END_TEST
 
-START_TEST(a_graph_without_proxy_work_reports_once_at_capture)
+TEST(a_graph_without_proxy_work_reports_once_at_capture)
 {
 	fx_play(FX_ONE_NODE "graph g\nAllReduce w 1Ki float32\nend\nreplay g 5\n", NCCL_COLL);
 	ck_assert_int_eq(probe_count("Coll S"), 2);
 	ck_assert_str_eq(probe_text(PROBE_CALLBACK, -1), "");
 }
-END_TEST
 
 /* ---- masks ---- */
 
@@ -232,25 +222,23 @@ static void expect_types(const char *list, bool wanted)
 	}
 }
 
-START_TEST(a_mask_brings_exactly_the_parents_that_nccl_implies)
+TEST_LOOP(a_mask_brings_exactly_the_parents_that_nccl_implies, 0, FX_COUNT(implied))
 {
 	fx_play(FX_TWO_NODES "AllReduce w 1Ki float32\nSend w 1Ki float32 from 0 to 1\n"
 		"AllGather w 1Ki float32 ce\n", implied[_i].mask);
 	expect_types(implied[_i].present, true);
 	expect_types(implied[_i].absent, false);
 }
-END_TEST
 
-START_TEST(an_operation_keeps_the_mask_it_was_posted_with)
+TEST(an_operation_keeps_the_mask_it_was_posted_with)
 {
 	probe_reset(NCCL_KERNEL_CH, 0);
 	probe_switch_mask(NCCL_COLL, 0);
 	fx_play_version(FX_ONE_NODE "AllReduce w 1Ki float32\n", 6);
 	ck_assert_int_eq(probe_count("KernelCh X"), 4);
 }
-END_TEST
 
-START_TEST(a_mask_set_between_calls_counts_from_the_next_call_on)
+TEST(a_mask_set_between_calls_counts_from_the_next_call_on)
 {
 	probe_reset(NCCL_COLL, 0);
 	probe_switch_mask(NCCL_COLL_API, NCCL_KERNEL_CH);
@@ -258,9 +246,8 @@ START_TEST(a_mask_set_between_calls_counts_from_the_next_call_on)
 	ck_assert_int_eq(probe_count("Coll S"), 2);
 	ck_assert_int_eq(probe_count("KernelCh S"), 1);
 }
-END_TEST
 
-START_TEST(the_last_coll_api_is_stopped_again_after_the_mask_is_cleared)
+TEST(the_last_coll_api_is_stopped_again_after_the_mask_is_cleared)
 {
 	probe_reset(NCCL_COLL_API, 0);
 	probe_switch_mask(NCCL_COLL_API, 0);
@@ -269,26 +256,8 @@ START_TEST(the_last_coll_api_is_stopped_again_after_the_mask_is_cleared)
 	ck_assert_int_eq(probe_count("CollApi X"), 3);
 	ck_assert_int_eq(probe_stale(), 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order),
-		FX_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op),
-		FX_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together),
-		FX_TEST(groups_that_are_open_before_the_first_call_are_counted),
-		FX_TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_one),
-		FX_TEST(the_proxy_takes_the_receive_of_a_pair_first),
-		FX_TEST(a_chain_has_one_direction_at_its_ends),
-		FX_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs),
-		FX_TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture),
-		FX_TEST(a_graph_without_proxy_work_reports_once_at_capture),
-		FX_LOOP(a_mask_brings_exactly_the_parents_that_nccl_implies, 0, FX_COUNT(implied)),
-		FX_TEST(an_operation_keeps_the_mask_it_was_posted_with),
-		FX_TEST(a_mask_set_between_calls_counts_from_the_next_call_on),
-		FX_TEST(the_last_coll_api_is_stopped_again_after_the_mask_is_cleared),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

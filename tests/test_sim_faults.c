@@ -178,7 +178,7 @@ static int last_state(const struct view *v, enum work_kind kind)
 
 /* ---- a busy machine ---- */
 
-START_TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster)
+TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster)
 {
 	const char *text = "nodes 2\ncomm w ranks 0,1 channels 2\nAllReduce w 1Mi float32\n";
 	struct view early, late;
@@ -192,9 +192,8 @@ START_TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster)
 	look_away(&early);
 	look_away(&late);
 }
-END_TEST
 
-START_TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed)
+TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed)
 {
 	const char *text = "nodes 2\nprocesses 2\ncomm w ranks 0,1 channels 1\n"
 			   "kill process 1 comm w op 0\nAllReduce w 1Mi float32\n";
@@ -210,11 +209,10 @@ START_TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed)
 	ck_assert_int_eq(ended, 0);
 	look_away(&v);
 }
-END_TEST
 
 /* ---- slow ---- */
 
-START_TEST(lateness_may_come_in_bursts)
+TEST(lateness_may_come_in_bursts)
 {
 	const char *text = FOUR "late rank 2 by 5ms every 4 for 2 from 1\n" TEN;
 
@@ -222,9 +220,8 @@ START_TEST(lateness_may_come_in_bursts)
 	ck_assert_int_eq(late_rows(text, 4900000), 5);
 	ck_assert_int_eq(count_lines(injected_write, text, "\"op\":6", "\"world_rank\":2"), 1);
 }
-END_TEST
 
-START_TEST(a_slow_link_slows_all_and_shows_in_its_own_steps)
+TEST(a_slow_link_slows_all_and_shows_in_its_own_steps)
 {
 	const char *text = FOUR_NODES "slow link 1 to 2 by 8x from 1 until 1\n"
 			   "AllReduce w 4Mi float32\nAllReduce w 4Mi float32\n";
@@ -246,9 +243,8 @@ START_TEST(a_slow_link_slows_all_and_shows_in_its_own_steps)
 	ck_assert_int_lt(other, 2 * before);
 	ck_assert_int_gt(whole, 6 * before * 4);
 }
-END_TEST
 
-START_TEST(a_slow_channel_ends_last_and_the_others_end_early)
+TEST(a_slow_channel_ends_last_and_the_others_end_early)
 {
 	const char *text = FOUR_NODES "slow channel 1 rank 2 by 5x\nAllReduce w 4Mi float32\n";
 	struct plan_span fast, slow;
@@ -265,9 +261,8 @@ START_TEST(a_slow_channel_ends_last_and_the_others_end_early)
 	ck_assert_int_gt(time_in(&v, WORK_SEND, 3, NCCL_STEP_SEND_WAIT), 4 * other);
 	look_away(&v);
 }
-END_TEST
 
-START_TEST(a_starved_progress_thread_holds_up_the_network_and_not_the_gpu)
+TEST(a_starved_progress_thread_holds_up_the_network_and_not_the_gpu)
 {
 	const char *net = FOUR_NODES "starve rank 1 by 30ms\nAllReduce w 1Ki float32\n";
 	const char *local = FOUR "starve rank 1 by 30ms\nAllReduce w 1Ki float32\n";
@@ -281,7 +276,6 @@ START_TEST(a_starved_progress_thread_holds_up_the_network_and_not_the_gpu)
 	ck_assert_int_ge(v.work.action[0].at, 30000000);
 	look_away(&v);
 }
-END_TEST
 
 /* ---- what never ends ---- */
 
@@ -296,7 +290,7 @@ static const struct { const char *fault; int rank; int send, recv; } halts[] = {
 	{ "mismatch rank 1", 3, NCCL_STEP_SEND_GPU_WAIT, NCCL_STEP_RECV_WAIT },
 };
 
-START_TEST(each_rank_stands_still_in_the_state_that_its_place_has)
+TEST_LOOP(each_rank_stands_still_in_the_state_that_its_place_has, 0, FX_COUNT(halts))
 {
 	char text[256];
 	struct view v;
@@ -309,9 +303,8 @@ START_TEST(each_rank_stands_still_in_the_state_that_its_place_has)
 	ck_assert_int_eq(v.op->side[3].stop, PLAN_NEVER);
 	look_away(&v);
 }
-END_TEST
 
-START_TEST(a_frozen_gpu_begins_and_does_not_end)
+TEST(a_frozen_gpu_begins_and_does_not_end)
 {
 	probe_reset(NCCL_KERNEL_CH, 0);
 	ck_assert_int_eq(fx_play_version("nodes 2\npace none\ncomm w ranks 0,1 channels 3\n"
@@ -320,9 +313,8 @@ START_TEST(a_frozen_gpu_begins_and_does_not_end)
 	ck_assert_int_eq(probe_count("KernelCh S"), 6);
 	ck_assert_int_eq(probe_count("KernelCh X"), 3);
 }
-END_TEST
 
-START_TEST(who_passes_something_else_is_told_as_he_passes_it_and_nobody_ends)
+TEST(who_passes_something_else_is_told_as_he_passes_it_and_nobody_ends)
 {
 	const char *what[] = { "count 77", "datatype int8", "root 3" };
 	const char *told[] = { "\"count\":77,", "\"ncclInt8\"", "\"root\":3" };
@@ -339,17 +331,15 @@ START_TEST(who_passes_something_else_is_told_as_he_passes_it_and_nobody_ends)
 					     "\"world_rank\":2"), 1);
 	}
 }
-END_TEST
 
-START_TEST(the_bytes_of_who_passes_something_else_are_his)
+TEST(the_bytes_of_who_passes_something_else_are_his)
 {
 	ck_assert_int_eq(count_lines(truth_write, FOUR "mismatch rank 2 comm w op 0 count 8\n"
 				     "AllGather w 1Ki float32\n", "\"bytes\":128,", "\"rank\":2"),
 			 1);
 }
-END_TEST
 
-START_TEST(a_rank_that_swaps_two_calls_is_in_the_other_one)
+TEST(a_rank_that_swaps_two_calls_is_in_the_other_one)
 {
 	const char *text = FOUR "swap rank 1 comm w op 2\n"
 			   "loop 4\nAllReduce w 1Ki float32\nAllGather w 1Ki float32\nend\n";
@@ -361,9 +351,8 @@ START_TEST(a_rank_that_swaps_two_calls_is_in_the_other_one)
 	ck_assert_int_eq(count_lines(injected_write, text, "\"swap\"", "\"op\":2"), 1);
 	free((char *)out);
 }
-END_TEST
 
-START_TEST(a_swapped_rank_makes_its_calls_in_the_other_order)
+TEST(a_swapped_rank_makes_its_calls_in_the_other_order)
 {
 	const char *text, *first, *second;
 
@@ -380,9 +369,8 @@ START_TEST(a_swapped_rank_makes_its_calls_in_the_other_order)
 	ck_assert(first < second);
 	ck_assert_ptr_nonnull(strstr(text, "AllReduce seq=1"));
 }
-END_TEST
 
-START_TEST(two_communicators_in_the_other_order_wait_for_each_other)
+TEST(two_communicators_in_the_other_order_wait_for_each_other)
 {
 	const char *text = "gpus 2\ncomm a ranks 0,1\ncomm b ranks 0,1\n"
 			   "swap rank 1 comm a op 1 comm b op 1\n"
@@ -398,9 +386,8 @@ START_TEST(two_communicators_in_the_other_order_wait_for_each_other)
 	ck_assert_int_eq(count_lines(truth_write, text, "\"comm\":\"b\"", "\"arrival_ns\":null"),
 			 1);
 }
-END_TEST
 
-START_TEST(a_program_that_pauses_leaves_nothing_open)
+TEST(a_program_that_pauses_leaves_nothing_open)
 {
 	const char *text = FOUR "pause comm w op 3\n"
 			   "loop forever\nAllReduce w 1Ki float32\nend\n";
@@ -414,11 +401,10 @@ START_TEST(a_program_that_pauses_leaves_nothing_open)
 	ck_assert_int_eq(probe_count("KernelCh S"), 24);
 	ck_assert_int_eq(probe_count("KernelCh X"), 24);
 }
-END_TEST
 
 /* ---- noise ---- */
 
-START_TEST(an_uneven_all_to_all_has_pairs_of_many_sizes)
+TEST(an_uneven_all_to_all_has_pairs_of_many_sizes)
 {
 	const char *text = FOUR "AlltoAll w 1000 float32 uneven 50%\n";
 	char *out = text_of(truth_write, text);
@@ -435,9 +421,8 @@ START_TEST(an_uneven_all_to_all_has_pairs_of_many_sizes)
 	ck_assert_int_lt(count(out, "\"count\":1000,"), 4);
 	free(out);
 }
-END_TEST
 
-START_TEST(a_rare_delay_comes_rarely)
+TEST(a_rare_delay_comes_rarely)
 {
 	const char *text = FOUR "loop 100\ncompute 100us rare 50ms every 20\n"
 			   "AllReduce w 1Ki float32\nend\n";
@@ -446,9 +431,8 @@ START_TEST(a_rare_delay_comes_rarely)
 	ck_assert_int_ge(late, 8);
 	ck_assert_int_le(late, 40);
 }
-END_TEST
 
-START_TEST(what_was_injected_is_told_once_for_each_operation_it_hits)
+TEST(what_was_injected_is_told_once_for_each_operation_it_hits)
 {
 	char *out = text_of(injected_write, "processes 2\ncomm w ranks 0,1\n"
 			    "kill process 1 comm w op 2\nloop forever\n"
@@ -461,30 +445,8 @@ START_TEST(what_was_injected_is_told_once_for_each_operation_it_hits)
 	ck_assert_ptr_null(strstr(out, "\"at_ns\":null"));
 	free(out);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster),
-		FX_TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed),
-		FX_TEST(lateness_may_come_in_bursts),
-		FX_TEST(a_slow_link_slows_all_and_shows_in_its_own_steps),
-		FX_TEST(a_slow_channel_ends_last_and_the_others_end_early),
-		FX_TEST(a_starved_progress_thread_holds_up_the_network_and_not_the_gpu),
-		FX_LOOP(each_rank_stands_still_in_the_state_that_its_place_has, 0,
-			FX_COUNT(halts)),
-		FX_TEST(a_frozen_gpu_begins_and_does_not_end),
-		FX_TEST(who_passes_something_else_is_told_as_he_passes_it_and_nobody_ends),
-		FX_TEST(the_bytes_of_who_passes_something_else_are_his),
-		FX_TEST(a_rank_that_swaps_two_calls_is_in_the_other_one),
-		FX_TEST(a_swapped_rank_makes_its_calls_in_the_other_order),
-		FX_TEST(two_communicators_in_the_other_order_wait_for_each_other),
-		FX_TEST(a_program_that_pauses_leaves_nothing_open),
-		FX_TEST(an_uneven_all_to_all_has_pairs_of_many_sizes),
-		FX_TEST(a_rare_delay_comes_rarely),
-		FX_TEST(what_was_injected_is_told_once_for_each_operation_it_hits),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

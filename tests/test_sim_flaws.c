@@ -17,7 +17,7 @@
 
 /* ---- handles ---- */
 
-START_TEST(children_of_a_refused_event_start_without_a_parent_and_without_states)
+TEST(children_of_a_refused_event_start_without_a_parent_and_without_states)
 {
 	probe_reset(NCCL_PROXY_STEP, NCCL_PROXY_OP);
 	fx_play_version(FX_TWO_NODES "AllReduce w 1Ki float32\n", 6);
@@ -26,9 +26,8 @@ START_TEST(children_of_a_refused_event_start_without_a_parent_and_without_states
 	ck_assert_int_eq(probe_count("ProxyStep R"), 0);
 	ck_assert_int_eq(probe_count("ProxyStep X"), probe_count("ProxyStep S"));
 }
-END_TEST
 
-START_TEST(a_slot_that_is_not_written_gives_an_old_handle_back)
+TEST(a_slot_that_is_not_written_gives_an_old_handle_back)
 {
 	probe_reset(NCCL_KERNEL_CH, 0);
 	fx_play_version(FX_TWO_NODES "AllReduce w 1Ki float32\nAllReduce w 1Ki float32\n", 6);
@@ -38,29 +37,26 @@ START_TEST(a_slot_that_is_not_written_gives_an_old_handle_back)
 	fx_play_version(FX_TWO_NODES "AllReduce w 1Ki float32\n", 6);
 	ck_assert_int_gt(probe_count("? X"), 0);
 }
-END_TEST
 
-START_TEST(a_sender_that_waits_for_its_peer_records_it_again_and_again)
+TEST(a_sender_that_waits_for_its_peer_records_it_again_and_again)
 {
 	fx_play(FX_TWO_NODES "late rank 1 by 1ms\nAllReduce w 1Ki float32\n", NCCL_PROXY_STEP);
 	ck_assert_int_ge(probe_count("ProxyStep R 20"), 10);
 }
-END_TEST
 
-START_TEST(a_receive_without_a_request_is_started_twice_and_stopped_once)
+TEST(a_receive_without_a_request_is_started_twice_and_stopped_once)
 {
 	fx_play("nodes 2\npace none\ncomm w ranks 0,1 channels 4\nAllReduce w 1Ki float32\n",
 		NCCL_PROXY_STEP);
 	ck_assert_int_eq(probe_count("ProxyStep S"), probe_count("ProxyStep X") + 1);
 }
-END_TEST
 
 /* ---- the network library's own events ---- */
 
 #define NET "netplugin ib\n" FX_TWO_NODES "AllReduce w 512Ki float32\n"
 #define NET_EXTERNAL "netplugin external\n" FX_TWO_NODES "AllReduce w 512Ki float32\n"
 
-START_TEST(infiniband_stops_each_of_its_events_twice)
+TEST(infiniband_stops_each_of_its_events_twice)
 {
 	int steps;
 
@@ -77,9 +73,8 @@ START_TEST(infiniband_stops_each_of_its_events_twice)
 	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_PROXY, 0),
 				     "NetPlugin X\nNetPlugin X\nProxyStep R 11 "));
 }
-END_TEST
 
-START_TEST(an_external_net_plugin_updates_and_stops_at_once)
+TEST(an_external_net_plugin_updates_and_stops_at_once)
 {
 	fx_play(NET_EXTERNAL, 0x7fff);
 	ck_assert_int_gt(probe_count("NetPlugin S <ProxyStep id=7fff0001"), 0);
@@ -87,20 +82,18 @@ START_TEST(an_external_net_plugin_updates_and_stops_at_once)
 	ck_assert_int_eq(probe_count("NetPlugin X"), probe_count("NetPlugin S"));
 	ck_assert_int_eq(probe_stale(), 0);
 }
-END_TEST
 
-START_TEST(a_net_plugin_stops_and_updates_what_was_never_started)
+TEST(a_net_plugin_stops_and_updates_what_was_never_started)
 {
 	fx_play(NET_EXTERNAL, NCCL_PROXY_STEP);
 	ck_assert_int_eq(probe_count("NetPlugin"), 0);
 	ck_assert_int_eq(probe_count("? R 21"), probe_count("ProxyStep X"));
 	ck_assert_int_eq(probe_count("? X"), probe_count("ProxyStep X"));
 }
-END_TEST
 
 /* ---- what never ends ---- */
 
-START_TEST(an_aborted_communicator_leaves_its_events_open)
+TEST(an_aborted_communicator_leaves_its_events_open)
 {
 	fx_play(FX_TWO_NODES "comm v ranks 0,1 channels 1\nabort comm w op 1\n"
 		"AllReduce w 4Mi float32\nAllReduce w 4Mi float32\nAllReduce w 4Mi float32\n"
@@ -110,9 +103,8 @@ START_TEST(an_aborted_communicator_leaves_its_events_open)
 	ck_assert_int_eq(probe_count("KernelCh X"), 2);
 	ck_assert_int_eq(probe_count("finalize"), 2);
 }
-END_TEST
 
-START_TEST(a_stuck_step_starts_and_never_stops)
+TEST(a_stuck_step_starts_and_never_stops)
 {
 	probe_reset(NCCL_PROXY_STEP | NCCL_KERNEL_CH, 0);
 	ck_assert_int_eq(fx_play_version(FX_TWO_NODES "stuck rank 0 comm w op 0 step 1 state net\n"
@@ -122,7 +114,6 @@ START_TEST(a_stuck_step_starts_and_never_stops)
 	ck_assert_int_eq(probe_count("KernelCh X"), 0);
 	ck_assert_int_gt(probe_count("ProxyStep S"), probe_count("ProxyStep X"));
 }
-END_TEST
 
 /* ---- sends carried out elsewhere ---- */
 
@@ -145,7 +136,7 @@ static void *play_pxn(void *arg)
 	return NULL;
 }
 
-START_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer)
+TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer)
 {
 	struct scenario *scn = fx_scenario("nodes 2\nprocesses 2\npace none\n"
 					   "comm w ranks 0-3 channels 1 pxn\n"
@@ -169,14 +160,13 @@ START_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issue
 	pxn_free(pxn, scn);
 	scenario_free(scn);
 }
-END_TEST
 
 /* ---- versions ---- */
 
 static const char versions_text[] = FX_TWO_NODES
 	"AllReduce w 1Ki float32\nSend w 1Ki float32 from 0 to 1\n";
 
-START_TEST(a_library_of_any_version_gets_the_same_operations)
+TEST_LOOP(a_library_of_any_version_gets_the_same_operations, 1, NCCL_PROFILER_VERSIONS + 1)
 {
 	probe_reset(0xff, 0);
 	fx_play_version(versions_text, _i);
@@ -191,27 +181,24 @@ START_TEST(a_library_of_any_version_gets_the_same_operations)
 	ck_assert_int_eq(probe_count(_i >= 5 ? "Coll S <CollApi" : "Coll S <Group"), 1);
 	ck_assert_int_eq(probe_strangers(), 0);
 }
-END_TEST
 
-START_TEST(versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl)
+TEST(versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl)
 {
 	probe_reset(0x3f, 0);
 	fx_play_version(versions_text, 1);
 	ck_assert_int_eq(probe_count("Coll S <Group 4 seq=0 count=1024 7 1 2 hash=0"), 1);
 	ck_assert_int_eq(probe_count("ProxyStep R 9 0"), probe_count("ProxyStep R 9"));
 }
-END_TEST
 
-START_TEST(group_api_states_come_with_garbage_through_the_conversion_for_v5)
+TEST(group_api_states_come_with_garbage_through_the_conversion_for_v5)
 {
 	probe_reset(NCCL_GROUP_API, 0);
 	fx_play_version(versions_text, 5);
 	ck_assert_int_eq(probe_count("GroupApi R 23 null"), 0);
 	ck_assert_int_eq(probe_count("GroupApi R 23"), 2);
 }
-END_TEST
 
-START_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments)
+TEST(an_old_nccl_has_operation_states_and_steps_without_arguments)
 {
 	probe_reset(0xff, 0);
 	fx_play_version("nccl 2.26\n" FX_TWO_NODES "AllReduce w 1Ki float32\n", 3);
@@ -223,9 +210,8 @@ START_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments)
 	ck_assert_int_eq(probe_count("KernelCh R"), 0);
 	ck_assert_int_gt(probe_count("ProxyCtrl R 13"), 8);
 }
-END_TEST
 
-START_TEST(some_releases_stop_few_receive_steps)
+TEST(some_releases_stop_few_receive_steps)
 {
 	const char *text = "AllReduce w 512Ki float32\n";	/* four steps each way */
 	char release[300];
@@ -240,9 +226,8 @@ START_TEST(some_releases_stop_few_receive_steps)
 		ck_assert_int_eq(probe_count("ProxyStep X"), flawed ? 5 : 8);
 	}
 }
-END_TEST
 
-START_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on)
+TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on)
 {
 	fx_play(FX_TWO_NODES "Broadcast w 1Ki float32\n", 0x7fff);
 	ck_assert_int_eq(probe_count("CollApi S"), 1);
@@ -251,9 +236,8 @@ START_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on)
 	ck_assert_int_eq(probe_count("Coll S <CollApi group=Group Broadcast seq=0 count=4096 "
 				     "ncclInt8"), 1);
 }
-END_TEST
 
-START_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again)
+TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again)
 {
 	fx_play(FX_TWO_NODES "loop 3\nAllReduce w 1Mi float32 algo collnet_direct\nend\n", 0x7fff);
 	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=2 "), 6);
@@ -263,9 +247,8 @@ START_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again)
 	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_UNIT, 0),
 				     "COLLNET_DIRECT SIMPLE channels=0"));
 }
-END_TEST
 
-START_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more)
+TEST(a_self_send_in_place_is_an_api_call_and_nothing_more)
 {
 	fx_play(FX_TWO_NODES "Send w 1Ki float32 from 0 to 0 inplace\n", 0x7fff);
 	ck_assert_int_eq(probe_count("P2pApi S"), 2);
@@ -275,31 +258,8 @@ START_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more)
 	ck_assert_int_eq(probe_count("KernelCh"), 0);
 	ck_assert_int_eq(probe_count("ProxyOp"), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(children_of_a_refused_event_start_without_a_parent_and_without_states),
-		FX_TEST(a_slot_that_is_not_written_gives_an_old_handle_back),
-		FX_TEST(a_sender_that_waits_for_its_peer_records_it_again_and_again),
-		FX_TEST(a_receive_without_a_request_is_started_twice_and_stopped_once),
-		FX_TEST(infiniband_stops_each_of_its_events_twice),
-		FX_TEST(an_external_net_plugin_updates_and_stops_at_once),
-		FX_TEST(a_net_plugin_stops_and_updates_what_was_never_started),
-		FX_TEST(an_aborted_communicator_leaves_its_events_open),
-		FX_TEST(a_stuck_step_starts_and_never_stops),
-		FX_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer),
-		FX_LOOP(a_library_of_any_version_gets_the_same_operations, 1,
-			NCCL_PROFILER_VERSIONS + 1),
-		FX_TEST(versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl),
-		FX_TEST(group_api_states_come_with_garbage_through_the_conversion_for_v5),
-		FX_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments),
-		FX_TEST(some_releases_stop_few_receive_steps),
-		FX_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on),
-		FX_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again),
-		FX_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

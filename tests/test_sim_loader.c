@@ -48,7 +48,7 @@ static void teardown(void)
 	loader_close(&loader);
 }
 
-START_TEST(the_newest_version_that_the_release_knows_wins)
+TEST(the_newest_version_that_the_release_knows_wins)
 {
 	static const int newest[] = { 1, 2, 2, 3, 4, 5, 6, 6 };
 
@@ -60,34 +60,30 @@ START_TEST(the_newest_version_that_the_release_knows_wins)
 	ck_assert_int_eq(open_as("all", 30), 0);
 	ck_assert_int_eq(loader.version, 6);
 }
-END_TEST
 
-START_TEST(an_older_version_is_taken_where_there_is_no_newer)
+TEST(an_older_version_is_taken_where_there_is_no_newer)
 {
 	ck_assert_int_eq(open_as("old", 30), 0);
 	ck_assert_int_eq(loader.version, 4);
 }
-END_TEST
 
-START_TEST(a_forced_version_is_the_only_one_looked_for)
+TEST(a_forced_version_is_the_only_one_looked_for)
 {
 	ck_assert_int_eq(loader_open(&loader, "all", 30, 2, true), 0);
 	ck_assert_int_eq(loader.version, 2);
 	loader_close(&loader);
 	ck_assert_int_eq(loader_open(&loader, "old", 30, 5, true), -ENOSYS);
 }
-END_TEST
 
-START_TEST(an_unset_or_empty_name_means_the_default_library)
+TEST(an_unset_or_empty_name_means_the_default_library)
 {
 	ck_assert_int_eq(open_as(NULL, 30), 0);
 	ck_assert_str_eq(loader.name, "libnccl-profiler.so");
 	loader_close(&loader);
 	ck_assert_int_eq(open_as("", 30), 0);
 }
-END_TEST
 
-START_TEST(a_bare_word_is_tried_as_it_is_and_then_as_a_suffix)
+TEST(a_bare_word_is_tried_as_it_is_and_then_as_a_suffix)
 {
 	ck_assert_int_eq(open_as("all", 30), 0);
 	ck_assert_str_eq(loader.name, "libnccl-profiler-all.so");
@@ -95,44 +91,38 @@ START_TEST(a_bare_word_is_tried_as_it_is_and_then_as_a_suffix)
 	ck_assert_int_eq(open_as("libother.so", 30), 0);
 	ck_assert_str_eq(loader.name, "libother.so");
 }
-END_TEST
 
-START_TEST(a_path_or_a_library_name_is_not_made_a_suffix)
+TEST(a_path_or_a_library_name_is_not_made_a_suffix)
 {
 	ck_assert_int_eq(chdir(getenv(DIR_VARIABLE)), 0);
 	ck_assert_int_eq(open_as("sub/all", 30), -ENOENT);
 	ck_assert_int_eq(open_as("liball.so", 30), -ENOENT);
 }
-END_TEST
 
-START_TEST(before_2_26_a_word_is_no_suffix)
+TEST(before_2_26_a_word_is_no_suffix)
 {
 	ck_assert_int_eq(open_as("all", 25), -ENOENT);
 }
-END_TEST
 
-START_TEST(none_in_any_case_means_no_profiler)
+TEST(none_in_any_case_means_no_profiler)
 {
 	ck_assert_int_eq(open_as("None", 30), -ENOENT);
 	ck_assert_int_eq(open_as("none", 28), -ENOENT);
 }
-END_TEST
 
-START_TEST(a_library_without_a_known_table_is_refused)
+TEST(a_library_without_a_known_table_is_refused)
 {
 	ck_assert_int_eq(open_as("empty", 30), -ENOSYS);
 	ck_assert_ptr_null(loader.handle);
 }
-END_TEST
 
-START_TEST(a_prefix_of_static_plugin_means_the_program_itself)
+TEST(a_prefix_of_static_plugin_means_the_program_itself)
 {
 	ck_assert_int_eq(open_as("static", 30), -ENOSYS);
 	ck_assert_int_eq(open_as("s", 30), -ENOSYS);
 }
-END_TEST
 
-START_TEST(a_network_library_may_hold_a_profiler_that_nobody_named)
+TEST(a_network_library_may_hold_a_profiler_that_nobody_named)
 {
 	ck_assert_int_eq(open_as("nowhere", 28), -ENOENT);
 	setenv("NCCL_NET_PLUGIN", "fast", 1);
@@ -144,25 +134,10 @@ START_TEST(a_network_library_may_hold_a_profiler_that_nobody_named)
 	ck_assert_int_eq(loader.version, 5);
 	unsetenv("NCCL_NET_PLUGIN");
 }
-END_TEST
 
 static int run_tests(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_network_library_may_hold_a_profiler_that_nobody_named),
-		FX_TEST(the_newest_version_that_the_release_knows_wins),
-		FX_TEST(an_older_version_is_taken_where_there_is_no_newer),
-		FX_TEST(a_forced_version_is_the_only_one_looked_for),
-		FX_TEST(an_unset_or_empty_name_means_the_default_library),
-		FX_TEST(a_bare_word_is_tried_as_it_is_and_then_as_a_suffix),
-		FX_TEST(a_path_or_a_library_name_is_not_made_a_suffix),
-		FX_TEST(before_2_26_a_word_is_no_suffix),
-		FX_TEST(none_in_any_case_means_no_profiler),
-		FX_TEST(a_library_without_a_known_table_is_refused),
-		FX_TEST(a_prefix_of_static_plugin_means_the_program_itself),
-	};
-
-	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, teardown);
 }
 
 static bool compile_all(const char *dir)

@@ -61,7 +61,7 @@ static void *take_part(void *arg)
 }
 
 /* The fourth one leaves in the middle. */
-START_TEST(nobody_goes_on_before_all_who_are_there_have_come)
+TEST(nobody_goes_on_before_all_who_are_there_have_come)
 {
 	struct rank r[RANKS];
 
@@ -77,9 +77,8 @@ START_TEST(nobody_goes_on_before_all_who_are_there_have_come)
 	}
 	close_meet();
 }
-END_TEST
 
-START_TEST(nobody_waits_for_who_is_dead)
+TEST(nobody_waits_for_who_is_dead)
 {
 	open_meet("processes 2\ngpus 2\ncomm w ranks 0-3\n");
 	meet_bury(meet, scn, 1);
@@ -87,27 +86,24 @@ START_TEST(nobody_waits_for_who_is_dead)
 	meet_wait(meet, 0, 7, 0, &pace);
 	close_meet();
 }
-END_TEST
 
-START_TEST(who_is_stopped_waits_no_more)
+TEST(who_is_stopped_waits_no_more)
 {
 	open_meet("gpus 2\ncomm w ranks 0,1\n");
 	stop = 1;
 	meet_wait(meet, 0, 1, 0, &pace);
 	close_meet();
 }
-END_TEST
 
-START_TEST(ranks_that_share_a_thread_come_as_one)
+TEST(ranks_that_share_a_thread_come_as_one)
 {
 	open_meet("processes 2\ngpus 2\nthreads process\ncomm w ranks 0-3\n");
 	meet_leave(meet, 2);
 	meet_wait(meet, 0, 1, 0, &pace);
 	close_meet();
 }
-END_TEST
 
-START_TEST(apart_there_is_nothing_to_wait_for)
+TEST(apart_there_is_nothing_to_wait_for)
 {
 	static const char *const apart[] = { "peers apart\n", "pace none\n" };
 
@@ -122,10 +118,9 @@ START_TEST(apart_there_is_nothing_to_wait_for)
 		close_meet();
 	}
 }
-END_TEST
 
 /* Ten seconds late at its first launch, and not in time again after a rest. */
-START_TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for)
+TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for)
 {
 	const int64_t began = pace_now();
 	struct player_plugin plugin = { probe_table(6), 6 };
@@ -138,7 +133,6 @@ START_TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for)
 	ck_assert_int_ge(pace_now() - began, 200000000);
 	scenario_free(scn);
 }
-END_TEST
 
 /* ---- what was asked for -------------------------------------------------------------- */
 
@@ -175,15 +169,14 @@ static const char *note_all(const char *masks)
 #define RUN(mask, first, last) "{\"comm\":\"w\",\"comm_id\":\"0000000000000abc\",\"rank\":1," \
 	"\"world_rank\":3,\"mask\":" #mask ",\"first\":" #first ",\"last\":" #last "}\n"
 
-START_TEST(operations_are_told_run_by_run)
+TEST(operations_are_told_run_by_run)
 {
 	ck_assert_str_eq(note_all(""), "");
 	ck_assert_str_eq(note_all("00700"), RUN(0, 0, 1) RUN(7, 2, 2) RUN(0, 3, 4));
 	ck_assert_str_eq(note_all("33 3"), RUN(3, 0, 1) RUN(3, 3, 3));
 }
-END_TEST
 
-START_TEST(what_is_told_is_what_the_mask_said)
+TEST_LOOP(what_is_told_is_what_the_mask_said, 0, 2)
 {
 	int mask = _i ? NCCL_KERNEL_CH : NCCL_COLL, n;
 	struct player_shared shared = PLAYER_ALONE;
@@ -206,20 +199,8 @@ START_TEST(what_is_told_is_what_the_mask_said)
 	close(shared.asked_fd);
 	scenario_free(scn);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(nobody_goes_on_before_all_who_are_there_have_come),
-		FX_TEST(nobody_waits_for_who_is_dead),
-		FX_TEST(who_is_stopped_waits_no_more),
-		FX_TEST(ranks_that_share_a_thread_come_as_one),
-		FX_TEST(a_host_goes_on_as_late_as_the_gpu_that_it_waited_for),
-		FX_TEST(apart_there_is_nothing_to_wait_for),
-		FX_TEST(operations_are_told_run_by_run),
-		FX_LOOP(what_is_told_is_what_the_mask_said, 0, 2),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

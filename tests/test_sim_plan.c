@@ -51,7 +51,7 @@ static void finish(struct plan *plan)
 	scenario_free(scn);
 }
 
-START_TEST(a_seed_gives_one_run_and_another_seed_another)
+TEST(a_seed_gives_one_run_and_another_seed_another)
 {
 	const char *text = FOUR "loop 20\ncompute 1ms jitter 10%\nAllReduce w 1Mi float32\nend\n";
 	char *a = truth_of(text, 7, NULL), *b = truth_of(text, 7, NULL);
@@ -63,9 +63,8 @@ START_TEST(a_seed_gives_one_run_and_another_seed_another)
 	free(b);
 	free(c);
 }
-END_TEST
 
-START_TEST(chance_comes_from_the_seed)
+TEST(chance_comes_from_the_seed)
 {
 	struct plan *plan[2];
 	int64_t arrival[2];
@@ -79,9 +78,8 @@ START_TEST(chance_comes_from_the_seed)
 	}
 	ck_assert(arrival[0] != arrival[1]);
 }
-END_TEST
 
-START_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come)
+TEST(all_ranks_leave_a_collective_together_after_the_last_has_come)
 {
 	struct plan *plan;
 	const struct plan_op *op = launch(&plan, FOUR "late rank 2 by 5ms\n"
@@ -101,9 +99,8 @@ START_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come)
 	ck_assert_int_lt(op->side[2].stop - op->side[2].arrival, 100000);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(a_slow_link_slows_the_whole_ring)
+TEST(a_slow_link_slows_the_whole_ring)
 {
 	struct plan *fast, *slow;
 	const struct plan_op *a = launch(&fast, FOUR "AllReduce w 16Mi float32\n", 0)->op;
@@ -114,9 +111,8 @@ START_TEST(a_slow_link_slows_the_whole_ring)
 	finish(fast);
 	finish(slow);
 }
-END_TEST
 
-START_TEST(sequence_numbers_count_per_communicator_and_function)
+TEST(sequence_numbers_count_per_communicator_and_function)
 {
 	struct plan *plan;
 	const struct plan_step *step = launch(&plan, FOUR
@@ -126,9 +122,8 @@ START_TEST(sequence_numbers_count_per_communicator_and_function)
 	ck_assert_uint_eq(step->op->index, 6);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(collectives_of_one_group_are_one_kernel)
+TEST(collectives_of_one_group_are_one_kernel)
 {
 	struct plan *plan;
 	const struct plan_step *step = launch(&plan, FOUR
@@ -143,9 +138,8 @@ START_TEST(collectives_of_one_group_are_one_kernel)
 	ck_assert_int_eq(step->op[1].first_channel, 2);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(a_receive_waits_for_its_sender)
+TEST(a_receive_waits_for_its_sender)
 {
 	struct plan *plan;
 	const struct plan_op *op = launch(&plan, FOUR "late rank 0 by 3ms\n"
@@ -157,9 +151,8 @@ START_TEST(a_receive_waits_for_its_sender)
 	ck_assert_uint_eq(op->bytes, 4096);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(gpu_clocks_run_as_the_scenario_says)
+TEST(gpu_clocks_run_as_the_scenario_says)
 {
 	struct scenario *s = fx_scenario("gpus 2\nclock offset 1ms drift 100ppm ranks 1\n");
 
@@ -168,9 +161,8 @@ START_TEST(gpu_clocks_run_as_the_scenario_says)
 	ck_assert_uint_eq(plan_gpu_clock(s, 1, 3200000000) - plan_gpu_clock(s, 1, 0), 3200320000);
 	scenario_free(s);
 }
-END_TEST
 
-START_TEST(who_never_joins_makes_all_others_wait_for_ever)
+TEST(who_never_joins_makes_all_others_wait_for_ever)
 {
 	struct plan *plan;
 	const struct plan_step *step = launch(&plan, FOUR "absent rank 1 comm w op 2\n"
@@ -186,9 +178,8 @@ START_TEST(who_never_joins_makes_all_others_wait_for_ever)
 	ck_assert_int_eq(step->kind, PLAN_END);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called)
+TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called)
 {
 	int64_t lines;
 	char *t = truth_of(FOUR "absent rank 1 comm w op 2\n"
@@ -201,9 +192,8 @@ START_TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called)
 	ck_assert_ptr_nonnull(strstr(last, "\"last_rank\":null"));
 	free(t);
 }
-END_TEST
 
-START_TEST(nothing_is_posted_by_a_killed_process)
+TEST(nothing_is_posted_by_a_killed_process)
 {
 	int64_t lines;
 	char *t = truth_of("processes 2\ncomm w ranks 0,1\nkill process 1 comm w op 1\n"
@@ -213,9 +203,8 @@ START_TEST(nothing_is_posted_by_a_killed_process)
 	ck_assert_ptr_nonnull(strstr(t, "\"fault\":\"kill\""));
 	free(t);
 }
-END_TEST
 
-START_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair)
+TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair)
 {
 	int64_t lines;
 	char *t = truth_of(FOUR "AlltoAll w 1Ki float32\n", 1, &lines);
@@ -224,10 +213,9 @@ START_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair)
 	ck_assert_ptr_nonnull(strstr(t, "\"func\":\"Recv\",\"count\":1024"));
 	free(t);
 }
-END_TEST
 
 /* NCCL stamps the works of a batch when all have begun, and when all are done. */
-START_TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together)
+TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together)
 {
 	struct plan *plan;
 	const struct plan_step *step = launch(&plan, "seed 5\n" FOUR "compute 9ms jitter 20%\n"
@@ -249,9 +237,8 @@ START_TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together)
 	ck_assert_int_ne(end[0][0], end[1][0]);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(bytes_are_the_larger_buffer_of_a_rank)
+TEST(bytes_are_the_larger_buffer_of_a_rank)
 {
 	char *t = truth_of(FOUR "AllGather w 1Ki float32\nAllReduce w 1Ki float32\n", 1, NULL);
 
@@ -261,9 +248,8 @@ START_TEST(bytes_are_the_larger_buffer_of_a_rank)
 				     "\"ncclFloat32\",\"bytes\":4096"));
 	free(t);
 }
-END_TEST
 
-START_TEST(operations_that_move_nothing_do_not_exist)
+TEST(operations_that_move_nothing_do_not_exist)
 {
 	int64_t lines;
 
@@ -271,9 +257,8 @@ START_TEST(operations_that_move_nothing_do_not_exist)
 		      "AllReduce w 0 float32\nAllReduce one 1Ki float32\n", 1, &lines));
 	ck_assert_int_eq(lines, 0);
 }
-END_TEST
 
-START_TEST(a_replay_advances_the_sequence_and_a_capture_does_not)
+TEST(a_replay_advances_the_sequence_and_a_capture_does_not)
 {
 	struct plan *plan;
 	const struct plan_step *step = launch(&plan, FOUR
@@ -284,9 +269,8 @@ START_TEST(a_replay_advances_the_sequence_and_a_capture_does_not)
 	ck_assert_uint_eq(step->op->index, 2);
 	finish(plan);
 }
-END_TEST
 
-START_TEST(an_aborted_communicator_runs_nothing_more)
+TEST(an_aborted_communicator_runs_nothing_more)
 {
 	int64_t lines;
 
@@ -294,29 +278,8 @@ START_TEST(an_aborted_communicator_runs_nothing_more)
 		      &lines));
 	ck_assert_int_eq(lines, 4);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_seed_gives_one_run_and_another_seed_another),
-		FX_TEST(chance_comes_from_the_seed),
-		FX_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come),
-		FX_TEST(a_slow_link_slows_the_whole_ring),
-		FX_TEST(sequence_numbers_count_per_communicator_and_function),
-		FX_TEST(collectives_of_one_group_are_one_kernel),
-		FX_TEST(a_receive_waits_for_its_sender),
-		FX_TEST(gpu_clocks_run_as_the_scenario_says),
-		FX_TEST(who_never_joins_makes_all_others_wait_for_ever),
-		FX_TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called),
-		FX_TEST(nothing_is_posted_by_a_killed_process),
-		FX_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair),
-		FX_TEST(what_a_channel_sends_and_receives_in_one_batch_ends_together),
-		FX_TEST(bytes_are_the_larger_buffer_of_a_rank),
-		FX_TEST(operations_that_move_nothing_do_not_exist),
-		FX_TEST(a_replay_advances_the_sequence_and_a_capture_does_not),
-		FX_TEST(an_aborted_communicator_runs_nothing_more),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -61,7 +61,7 @@ static int replay(const struct recording *rec, int version)
 	return replay_run(rec, &api, 0, 0);
 }
 
-START_TEST(calls_come_in_recorded_order_with_parents_by_address_and_time)
+TEST(calls_come_in_recorded_order_with_parents_by_address_and_time)
 {
 	struct recording *rec = load(small);
 
@@ -79,7 +79,6 @@ START_TEST(calls_come_in_recorded_order_with_parents_by_address_and_time)
 	ck_assert_int_eq(probe_count("finalize"), 1);
 	recording_free(rec);
 }
-END_TEST
 
 /* A plugin that keeps its caller waiting in each CollApi, and sees stamps. */
 #define TARDY_NS	5000000
@@ -117,7 +116,7 @@ static const char launch[] =
 	"\"start\":{\"ts\":1011.5,\"tid\":2},\"stop\":{\"ts\":1014.0,\"tid\":2},"
 	"\"parentObj\":\"null\",\"eventAddr\":\"0xd0\",\"details\":{}}\n";
 
-START_TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late)
+TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late)
 {
 	struct nccl_profiler_v5 tardy = *(const struct nccl_profiler_v5 *)probe_table(5);
 	char text[sizeof(small) + sizeof(launch)];
@@ -139,9 +138,8 @@ START_TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late)
 	ck_assert_uint_eq(stamps[1] - 1770891945557575008, late_ns);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(an_unsigned_comm_id_and_a_gpu_time_keep_all_their_digits)
+TEST(an_unsigned_comm_id_and_a_gpu_time_keep_all_their_digits)
 {
 	struct recording *rec = load(small);
 
@@ -152,9 +150,8 @@ START_TEST(an_unsigned_comm_id_and_a_gpu_time_keep_all_their_digits)
 					  1770891945557575008ull);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(what_the_mask_does_not_want_is_not_called)
+TEST(what_the_mask_does_not_want_is_not_called)
 {
 	struct recording *rec = load(small);
 
@@ -163,9 +160,8 @@ START_TEST(what_the_mask_does_not_want_is_not_called)
 	ck_assert_int_eq(probe_count("KernelCh"), 0);
 	recording_free(rec);
 }
-END_TEST
 
-START_TEST(equal_names_are_one_pointer)
+TEST(equal_names_are_one_pointer)
 {
 	struct recording *rec = load(small);
 
@@ -173,7 +169,6 @@ START_TEST(equal_names_are_one_pointer)
 			 (void *)rec->event[1].descr.coll.func);
 	recording_free(rec);
 }
-END_TEST
 
 static const char *const broken[] = {
 	"", "{", "[]\n",
@@ -181,7 +176,7 @@ static const char *const broken[] = {
 	"{\"recordType\":\"state\",\"eventAddr\":\"0x1\",\"name\":\"KernelChStop\"}\n",
 };
 
-START_TEST(a_broken_recording_is_refused)
+TEST_LOOP(a_broken_recording_is_refused, 0, FX_COUNT(broken))
 {
 	struct recording *rec;
 	char path[300], err[300] = "";
@@ -194,7 +189,6 @@ START_TEST(a_broken_recording_is_refused)
 	ck_assert_int_lt(recording_load(&rec, path, err, sizeof(err)), 0);
 	ck_assert_ptr_nonnull(strstr(err, "broken.jsonl"));
 }
-END_TEST
 
 /* The recorded 4-GPU run, which is not part of the project. */
 static const char *recorded_path(void)
@@ -204,7 +198,7 @@ static const char *recorded_path(void)
 	return path ? path : "../shared/data/nccl-4gpu-group-2allreduce.jsonl";
 }
 
-START_TEST(the_recorded_run_plays_every_event_and_state)
+TEST(the_recorded_run_plays_every_event_and_state)
 {
 	struct recording *rec;
 	char err[300];
@@ -225,19 +219,8 @@ START_TEST(the_recorded_run_plays_every_event_and_state)
 	ck_assert_int_eq(probe_stale(), 0);
 	recording_free(rec);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(calls_come_in_recorded_order_with_parents_by_address_and_time),
-		FX_TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late),
-		FX_TEST(an_unsigned_comm_id_and_a_gpu_time_keep_all_their_digits),
-		FX_TEST(what_the_mask_does_not_want_is_not_called),
-		FX_TEST(equal_names_are_one_pointer),
-		FX_LOOP(a_broken_recording_is_refused, 0, FX_COUNT(broken)),
-		FX_TEST(the_recorded_run_plays_every_event_and_state),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

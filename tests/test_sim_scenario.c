@@ -9,7 +9,7 @@
 #include "tests/fixture_sim.h"
 #include "tests/sim/scenario.h"
 
-START_TEST(ranks_are_counted_node_by_node_and_process_by_process)
+TEST(ranks_are_counted_node_by_node_and_process_by_process)
 {
 	struct scenario *s = fx_scenario("nodes 2\nprocesses 3\ngpus 2\n");
 
@@ -20,9 +20,8 @@ START_TEST(ranks_are_counted_node_by_node_and_process_by_process)
 	ck_assert_int_eq(scenario_node_of(s, 6), 1);
 	scenario_free(s);
 }
-END_TEST
 
-START_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids)
+TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids)
 {
 	struct scenario *s = fx_scenario("nodes 2\nprocesses 4\n"
 					 "comm dp ranks 0-4/4 ranks 1,5 channels 3 proto ll\n");
@@ -35,7 +34,6 @@ START_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids)
 	ck_assert_int_eq(s->family[0].channels, 3);
 	scenario_free(s);
 }
-END_TEST
 
 static uint64_t id_in_file(const char *name)
 {
@@ -50,14 +48,13 @@ static uint64_t id_in_file(const char *name)
 	return id;
 }
 
-START_TEST(jobs_of_two_files_have_different_ids_wherever_the_files_lie)
+TEST(jobs_of_two_files_have_different_ids_wherever_the_files_lie)
 {
 	ck_assert_uint_ne(id_in_file("a.scn"), id_in_file("b.scn"));
 	ck_assert_uint_eq(id_in_file("a.scn"), id_in_file("some/where/a.scn"));
 }
-END_TEST
 
-START_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator)
+TEST(an_operation_takes_what_it_does_not_say_from_its_communicator)
 {
 	struct scenario *s = fx_scenario("gpus 2\ncomm w ranks 0,1 channels 6 algo tree\n"
 					 "AllReduce w 4Ki bfloat16 proto ll128 # fast\n");
@@ -68,9 +65,8 @@ START_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator)
 	ck_assert_str_eq(names_get(NAMES_PROTO, s->program->op.proto)->name, "LL128");
 	scenario_free(s);
 }
-END_TEST
 
-START_TEST(a_pair_of_ranks_may_have_a_link_of_its_own)
+TEST(a_pair_of_ranks_may_have_a_link_of_its_own)
 {
 	struct scenario *s = fx_scenario("nodes 2\ngpus 2\nlink net latency 9us\n"
 					 "link 0 to 2 rate 500MB/s\n");
@@ -81,9 +77,8 @@ START_TEST(a_pair_of_ranks_may_have_a_link_of_its_own)
 	ck_assert(scenario_link(s, 0, 1)->rate == 200);
 	scenario_free(s);
 }
-END_TEST
 
-START_TEST(blocks_nest)
+TEST(blocks_nest)
 {
 	struct scenario *s = fx_scenario("gpus 2\ncomm w ranks 0,1\nloop 2\nloop forever\n"
 					 "group\nAllReduce w 1 int8\nend\nend\nsync\nend\n");
@@ -94,7 +89,6 @@ START_TEST(blocks_nest)
 	ck_assert(scenario_is_endless(s));
 	scenario_free(s);
 }
-END_TEST
 
 static const struct { const char *text, *message; } bad[] = {
 	{ "fly 3\n", "bad:1: 'fly' is no statement" },
@@ -134,7 +128,7 @@ static const struct { const char *text, *message; } bad[] = {
 	{ "netplugin on\n", "bad:1: 'on' is none of off, ib, socket, external" },
 };
 
-START_TEST(a_bad_line_is_named_with_its_place_and_reason)
+TEST_LOOP(a_bad_line_is_named_with_its_place_and_reason, 0, FX_COUNT(bad))
 {
 	struct scenario *scn = NULL;
 	char err[256];
@@ -143,9 +137,8 @@ START_TEST(a_bad_line_is_named_with_its_place_and_reason)
 	ck_assert_str_eq(err, bad[_i].message);
 	ck_assert_ptr_null(scn);
 }
-END_TEST
 
-START_TEST(every_scenario_of_the_repository_is_understood)
+TEST(every_scenario_of_the_repository_is_understood)
 {
 	DIR *dir = opendir("tests/scenarios");
 	struct scenario *scn;
@@ -165,20 +158,8 @@ START_TEST(every_scenario_of_the_repository_is_understood)
 	closedir(dir);
 	ck_assert_int_ge(n, 11);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ranks_are_counted_node_by_node_and_process_by_process),
-		FX_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids),
-		FX_TEST(jobs_of_two_files_have_different_ids_wherever_the_files_lie),
-		FX_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator),
-		FX_TEST(a_pair_of_ranks_may_have_a_link_of_its_own),
-		FX_TEST(blocks_nest),
-		FX_LOOP(a_bad_line_is_named_with_its_place_and_reason, 0, FX_COUNT(bad)),
-		FX_TEST(every_scenario_of_the_repository_is_understood),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

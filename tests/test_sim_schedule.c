@@ -12,7 +12,7 @@ static const struct { const char *text; int n, distance[8]; } orders[] = {
 	{ "processes 6\ncomm w ranks 0-5\n", 6, { 0, 1, 3, 2, 5, 4 } },
 };
 
-START_TEST(distances_come_in_the_order_of_the_schedule)
+TEST_LOOP(distances_come_in_the_order_of_the_schedule, 0, FX_COUNT(orders))
 {
 	struct scenario *scn = fx_scenario(orders[_i].text);
 
@@ -23,10 +23,9 @@ START_TEST(distances_come_in_the_order_of_the_schedule)
 							orders[_i].n), k);
 	scenario_free(scn);
 }
-END_TEST
 
 /* In each round everybody sends once and receives once, and all of a pair of nodes is near. */
-START_TEST(a_round_is_a_permutation_of_the_ranks)
+TEST_LOOP(a_round_is_a_permutation_of_the_ranks, 0, 2)
 {
 	static const char *const texts[] = {
 		"nodes 3\nprocesses 4\ncomm w ranks 0-11\n",
@@ -47,9 +46,8 @@ START_TEST(a_round_is_a_permutation_of_the_ranks)
 	ck_assert_int_eq(schedule_round(scn, c, 3, 3), 0);
 	scenario_free(scn);
 }
-END_TEST
 
-START_TEST(first_channels_of_neighbouring_rounds_are_far_apart)
+TEST(first_channels_of_neighbouring_rounds_are_far_apart)
 {
 	const int first[] = { 0, 4, 2, 6, 1, 5, 3, 7, 0 };
 
@@ -59,15 +57,8 @@ START_TEST(first_channels_of_neighbouring_rounds_are_far_apart)
 		ck_assert_int_eq(schedule_first(round, schedule_channels(2)), round % 2);
 	ck_assert_int_eq(schedule_first(5, schedule_channels(1)), 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(distances_come_in_the_order_of_the_schedule, 0, FX_COUNT(orders)),
-		FX_LOOP(a_round_is_a_permutation_of_the_ranks, 0, 2),
-		FX_TEST(first_channels_of_neighbouring_rounds_are_far_apart),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -59,7 +59,7 @@ static int wrong_starts(const char *text, int n)
 #define ONE_CHANNEL "processes 2\npace none\ncomm w ranks 0,1 channels 1\n"
 #define FIVE "loop 5\nAllReduce w 1Ki float32\ncompute 50us\nend\n"
 
-START_TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good)
+TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good)
 {
 	const char *text = ONE_CHANNEL "stamps ring\nSend w 1Ki float32 from 0 to 0\n" FIVE;
 
@@ -70,9 +70,8 @@ START_TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good)
 		ck_assert_uint_eq(told(i)->stop, true_side(text, i - 1).gpu_stop);
 	}
 }
-END_TEST
 
-START_TEST(each_all_to_all_out_of_place_adds_to_the_drift)
+TEST(each_all_to_all_out_of_place_adds_to_the_drift)
 {
 	const char *text = ONE_CHANNEL "stamps ring\nAlltoAll w 1Ki float32\n"
 			   "AlltoAll w 1Ki float32\nAlltoAll w 1Ki float32\n" FIVE;
@@ -81,27 +80,24 @@ START_TEST(each_all_to_all_out_of_place_adds_to_the_drift)
 	ck_assert_uint_eq(told(3)->start, true_side(text, 0).gpu_start);
 	ck_assert_uint_eq(told(4)->start, true_side(text, 1).gpu_start);
 }
-END_TEST
 
-START_TEST(what_moves_nothing_within_a_rank_does_no_harm)
+TEST(what_moves_nothing_within_a_rank_does_no_harm)
 {
 	const char *text = ONE_CHANNEL "stamps ring\nAlltoAll w 1Ki float32 inplace\n" FIVE;
 
 	fx_play(text, NCCL_KERNEL_CH);
 	ck_assert_int_eq(wrong_starts(text, 5), 0);
 }
-END_TEST
 
-START_TEST(exact_stamps_know_no_drift)
+TEST(exact_stamps_know_no_drift)
 {
 	const char *text = ONE_CHANNEL "stamps exact\nAlltoAll w 1Ki float32\n" FIVE;
 
 	fx_play(text, NCCL_KERNEL_CH);
 	ck_assert_int_eq(wrong_starts(text, 5), 0);
 }
-END_TEST
 
-START_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone)
+TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone)
 {
 	const char *text = ONE_CHANNEL "stamps ring\ngraph g\nAllReduce w 1Ki float32\nend\n"
 			   "replay g\nsync\nAllReduce w 1Ki float32\nsync\n"
@@ -112,9 +108,8 @@ START_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone)
 	ck_assert_uint_eq(told(1)->start, true_side(text, 1).gpu_start);
 	ck_assert_uint_eq(told(3)->start, true_side(text, 2).gpu_start);
 }
-END_TEST
 
-START_TEST(who_polls_64_works_late_is_told_a_later_one)
+TEST(who_polls_64_works_late_is_told_a_later_one)
 {
 	const char *text = ONE_CHANNEL "stamps ring\n"
 			   "starve rank 0 by 20ms comm w from 10 until 10\n"
@@ -127,10 +122,9 @@ START_TEST(who_polls_64_works_late_is_told_a_later_one)
 	ck_assert_uint_eq(told(36)->start, true_side(text, 36).gpu_start);
 	ck_assert_int_eq(wrong_starts(text, 100), 26);
 }
-END_TEST
 
 /* A thread that launches may get no CPU for a while; the model knows nothing of it. */
-START_TEST(what_was_not_launched_by_now_has_not_run)
+TEST(what_was_not_launched_by_now_has_not_run)
 {
 	const char *text = ONE_CHANNEL "stamps ring\nloop 70\nAllReduce w 1Ki float32\n"
 			   "compute 50us\nend\n";
@@ -151,9 +145,8 @@ START_TEST(what_was_not_launched_by_now_has_not_run)
 	ring_free(ring);
 	scenario_free(scn);
 }
-END_TEST
 
-START_TEST(a_late_poll_of_exact_stamps_is_late_and_true)
+TEST(a_late_poll_of_exact_stamps_is_late_and_true)
 {
 	const char *text = ONE_CHANNEL "starve rank 0 by 20ms comm w from 10 until 10\n"
 			   "loop 100\nAllReduce w 1Ki float32\ncompute 50us\nend\n";
@@ -161,7 +154,6 @@ START_TEST(a_late_poll_of_exact_stamps_is_late_and_true)
 	fx_play(text, NCCL_KERNEL_CH);
 	ck_assert_int_eq(wrong_starts(text, 100), 0);
 }
-END_TEST
 
 /* Rank 0's receive is told before the last of nine AllReduces that ran before it. */
 static bool receive_overtakes(void)
@@ -193,16 +185,15 @@ static bool receive_overtakes(void)
  * The receives' helpers wait in a queue of their own: late polls mix up the order.
  * How late is the machine's matter: a busy one may post the receive only afterwards.
  */
-START_TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags)
+TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags)
 {
 	int tries = 0;
 
 	while (!receive_overtakes())
 		ck_assert_int_lt(++tries, 100);
 }
-END_TEST
 
-START_TEST(communicators_that_share_a_thread_count_for_themselves)
+TEST(communicators_that_share_a_thread_count_for_themselves)
 {
 	const char *text = ONE_CHANNEL "comm v ranks 0,1 channels 1 share w\nstamps ring\n"
 			   "AlltoAll w 1Ki float32\n"
@@ -211,9 +202,8 @@ START_TEST(communicators_that_share_a_thread_count_for_themselves)
 	fx_play(text, NCCL_KERNEL_CH);
 	ck_assert_int_eq(wrong_starts(text, 5), 0);
 }
-END_TEST
 
-START_TEST(a_clock_may_step_and_tick_coarsely)
+TEST(a_clock_may_step_and_tick_coarsely)
 {
 	struct scenario *s = fx_scenario("gpus 3\nclock tick 1us ranks 1\n"
 					 "clock offset 7200s step minus 5ms at 1s ranks 2\n");
@@ -224,23 +214,8 @@ START_TEST(a_clock_may_step_and_tick_coarsely)
 	ck_assert_uint_eq(plan_gpu_clock(s, 2, 1000000000) - plan_gpu_clock(s, 2, 0), 995000000);
 	scenario_free(s);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good),
-		FX_TEST(each_all_to_all_out_of_place_adds_to_the_drift),
-		FX_TEST(what_moves_nothing_within_a_rank_does_no_harm),
-		FX_TEST(exact_stamps_know_no_drift),
-		FX_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone),
-		FX_TEST(who_polls_64_works_late_is_told_a_later_one),
-		FX_TEST(what_was_not_launched_by_now_has_not_run),
-		FX_TEST(a_late_poll_of_exact_stamps_is_late_and_true),
-		FX_TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags),
-		FX_TEST(communicators_that_share_a_thread_count_for_themselves),
-		FX_TEST(a_clock_may_step_and_tick_coarsely),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 /* ---- init ---- */
 
-START_TEST(a_thread_of_one_rank_makes_its_communicator_itself)
+TEST(a_thread_of_one_rank_makes_its_communicator_itself)
 {
 	fx_play("gpus 2\npace none\ncomm w ranks 0,1\n" TWO_OPS, NCCL_COLL);
 	ck_assert_int_eq(probe_count("init"), 2);
@@ -23,9 +23,8 @@ START_TEST(a_thread_of_one_rank_makes_its_communicator_itself)
 		ck_assert(t == probe_thread("init", 0) || t == probe_thread("init", 1));
 	}
 }
-END_TEST
 
-START_TEST(ranks_that_share_a_thread_are_made_on_threads_of_their_own)
+TEST(ranks_that_share_a_thread_are_made_on_threads_of_their_own)
 {
 	fx_play("gpus 3\nthreads process\npace none\ncomm w ranks 0-2\n" TWO_OPS, NCCL_COLL);
 	ck_assert_int_eq(probe_count("init"), 3);
@@ -34,7 +33,6 @@ START_TEST(ranks_that_share_a_thread_are_made_on_threads_of_their_own)
 		ck_assert_int_ne(probe_thread("init", i), probe_thread("GroupApi S", 0));
 	}
 }
-END_TEST
 
 /* ---- launches ---- */
 
@@ -48,7 +46,7 @@ static bool comes_before(const char *first, const char *second)
 	return a < b;
 }
 
-START_TEST(the_last_rank_of_a_thread_is_launched_first)
+TEST(the_last_rank_of_a_thread_is_launched_first)
 {
 	const char *ops = FX_ONE_NODE "Send w 1Ki float32 from 0 to 1\n";
 	const char *send = "P2p S <P2pApi group=Group Send";
@@ -60,11 +58,10 @@ START_TEST(the_last_rank_of_a_thread_is_launched_first)
 		NCCL_P2P | NCCL_KERNEL_LAUNCH);
 	ck_assert(comes_before(send, recv));
 }
-END_TEST
 
 #define NONBLOCKING "processes 2\npace none\ncomm w ranks 0,1 nonblocking\n"
 
-START_TEST(each_group_of_a_nonblocking_communicator_is_launched_by_a_new_thread)
+TEST(each_group_of_a_nonblocking_communicator_is_launched_by_a_new_thread)
 {
 	fx_play(NONBLOCKING TWO_OPS, NCCL_COLL | NCCL_KERNEL_LAUNCH);
 	ck_assert_int_eq(probe_count("Coll S <CollApi"), 2);
@@ -73,16 +70,14 @@ START_TEST(each_group_of_a_nonblocking_communicator_is_launched_by_a_new_thread)
 	ck_assert_int_ne(probe_thread("Coll S", 0), probe_thread("Coll S", 1));
 	ck_assert_int_eq(probe_thread("Coll S", 1), probe_thread("KernelLaunch S", 1));
 }
-END_TEST
 
-START_TEST(a_nonblocking_call_is_over_before_its_launch)
+TEST(a_nonblocking_call_is_over_before_its_launch)
 {
 	fx_play(NONBLOCKING "AllReduce w 1Ki float32\n", NCCL_COLL | NCCL_KERNEL_LAUNCH);
 	ck_assert(comes_before("GroupApi R 24", "GroupApi X"));
 	ck_assert(comes_before("GroupApi X", "KernelLaunch S <GroupApi"));
 	ck_assert_int_eq(probe_count("GroupApi X"), 1);
 }
-END_TEST
 
 static const struct { const char *op; int warps; } warps[] = {
 	{ "AllReduce w 16Mi float32", 17 },
@@ -92,7 +87,7 @@ static const struct { const char *op; int warps; } warps[] = {
 	{ "AllReduce w 4Ki float32", 9 },
 };
 
-START_TEST(few_bytes_have_few_warps)
+TEST_LOOP(few_bytes_have_few_warps, 0, FX_COUNT(warps))
 {
 	char text[200];
 
@@ -100,11 +95,10 @@ START_TEST(few_bytes_have_few_warps)
 	fx_play(text, NCCL_COLL);
 	ck_assert_int_eq(probe_warps(), warps[_i].warps);
 }
-END_TEST
 
 /* ---- the progress thread ---- */
 
-START_TEST(a_progress_thread_idles_whenever_it_has_to_wait)
+TEST(a_progress_thread_idles_whenever_it_has_to_wait)
 {
 	const char *text = "nodes 2\npace 1000\ncomm w ranks 0,1 channels 1\n"
 			   "AllReduce w 512Ki float32\n";
@@ -115,12 +109,11 @@ START_TEST(a_progress_thread_idles_whenever_it_has_to_wait)
 	fx_play(FX_TWO_NODES "AllReduce w 512Ki float32\n", NCCL_PROXY_STEP | NCCL_PROXY_CTRL);
 	ck_assert_int_eq(probe_count("ProxyCtrl R 13"), 2);
 }
-END_TEST
 
 #define PARENT "processes 2\npace none\ncomm w ranks 0,1 channels 1\n"
 #define BOTH "AllReduce w 1 int8\nAllReduce v 1 int8\n"
 
-START_TEST(communicators_may_share_a_progress_thread)
+TEST(communicators_may_share_a_progress_thread)
 {
 	fx_play(PARENT "comm v ranks 0,1 channels 1\n" BOTH, NCCL_KERNEL_CH | NCCL_PROXY_CTRL);
 	ck_assert_int_ne(probe_thread("KernelCh S", 0), probe_thread("KernelCh S", 1));
@@ -130,9 +123,8 @@ START_TEST(communicators_may_share_a_progress_thread)
 	ck_assert_int_eq(probe_thread("KernelCh S", 0), probe_thread("KernelCh S", 1));
 	ck_assert_int_eq(probe_strangers(), 0);
 }
-END_TEST
 
-START_TEST(a_shared_progress_thread_outlives_the_communicator_it_was_made_for)
+TEST(a_shared_progress_thread_outlives_the_communicator_it_was_made_for)
 {
 	int last;
 
@@ -140,21 +132,8 @@ START_TEST(a_shared_progress_thread_outlives_the_communicator_it_was_made_for)
 	last = probe_count("ProxyCtrl X") - 1;
 	ck_assert_int_gt(probe_place("ProxyCtrl X", last), probe_place("finalize", 0));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(a_thread_of_one_rank_makes_its_communicator_itself),
-		FX_TEST(ranks_that_share_a_thread_are_made_on_threads_of_their_own),
-		FX_TEST(the_last_rank_of_a_thread_is_launched_first),
-		FX_TEST(each_group_of_a_nonblocking_communicator_is_launched_by_a_new_thread),
-		FX_TEST(a_nonblocking_call_is_over_before_its_launch),
-		FX_LOOP(few_bytes_have_few_warps, 0, FX_COUNT(warps)),
-		FX_TEST(a_progress_thread_idles_whenever_it_has_to_wait),
-		FX_TEST(communicators_may_share_a_progress_thread),
-		FX_TEST(a_shared_progress_thread_outlives_the_communicator_it_was_made_for),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -80,7 +80,7 @@ static const struct {
 	{ FOUR "Send w 1Mi int8 from 0 to 1\n", "s1x8", 131072 },
 };
 
-START_TEST(peers_steps_and_chunks_are_those_of_a_real_nccl)
+TEST_LOOP(peers_steps_and_chunks_are_those_of_a_real_nccl, 0, FX_COUNT(seen))
 {
 	struct wire wire[WIRE_MAX];
 	char text[200];
@@ -93,7 +93,6 @@ START_TEST(peers_steps_and_chunks_are_those_of_a_real_nccl)
 	ck_assert_int_eq(wire[0].chunk, seen[_i].chunk);
 	look_away(&v);
 }
-END_TEST
 
 /* Whether `rank` has a connection like this one, seen from its other end. */
 static bool has_end(struct view *v, const struct wire *end, int rank, int peer, int index)
@@ -114,7 +113,7 @@ static const char *const kinds[] = {
 	"nccl 2.28\nBroadcast w 1Mi float32 root 1", "Reduce w 1Mi float32 root 1 proto ll128",
 };
 
-START_TEST(every_connection_has_two_ends)
+TEST_LOOP(every_connection_has_two_ends, 0, FX_COUNT(kinds))
 {
 	for (int nodes = 2; nodes <= 13; nodes++) {
 		struct wire wire[WIRE_MAX];
@@ -137,9 +136,8 @@ START_TEST(every_connection_has_two_ends)
 		look_away(&v);
 	}
 }
-END_TEST
 
-START_TEST(the_two_trees_have_different_leaves)
+TEST(the_two_trees_have_different_leaves)
 {
 	struct wire wire[WIRE_MAX];
 	struct view v;
@@ -155,9 +153,8 @@ START_TEST(the_two_trees_have_different_leaves)
 	ck_assert_int_eq(forks, 6);
 	look_away(&v);
 }
-END_TEST
 
-START_TEST(in_a_tree_one_rank_speaks_for_its_node)
+TEST(in_a_tree_one_rank_speaks_for_its_node)
 {
 	struct wire wire[WIRE_MAX];
 	struct view v;
@@ -169,9 +166,8 @@ START_TEST(in_a_tree_one_rank_speaks_for_its_node)
 	ck_assert_int_eq(wires_of(&v, 1, 0, wire), 0);
 	look_away(&v);
 }
-END_TEST
 
-START_TEST(a_pat_operation_sends_before_it_receives)
+TEST(a_pat_operation_sends_before_it_receives)
 {
 	const char *text, *send, *recv;
 
@@ -182,17 +178,8 @@ START_TEST(a_pat_operation_sends_before_it_receives)
 	ck_assert(send && recv && send < recv);
 	ck_assert_int_eq(probe_count("ProxyOp X"), 4);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(peers_steps_and_chunks_are_those_of_a_real_nccl, 0, FX_COUNT(seen)),
-		FX_LOOP(every_connection_has_two_ends, 0, FX_COUNT(kinds)),
-		FX_TEST(the_two_trees_have_different_leaves),
-		FX_TEST(in_a_tree_one_rank_speaks_for_its_node),
-		FX_TEST(a_pat_operation_sends_before_it_receives),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -9,7 +9,7 @@
 static struct fx_daemon fx;
 static struct fx_job job;
 
-START_TEST(live_slots_are_what_is_in_flight_now)
+TEST(live_slots_are_what_is_in_flight_now)
 {
 	const struct live_slot *slots;
 	uint64_t token[200];
@@ -27,9 +27,8 @@ START_TEST(live_slots_are_what_is_in_flight_now)
 	ck_assert_int_eq(slots[0].tid, gettid());
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(full_pool_is_seen_to_its_last_slot)
+TEST(full_pool_is_seen_to_its_last_slot)
 {
 	const struct live_slot *slots;
 
@@ -39,9 +38,8 @@ START_TEST(full_pool_is_seen_to_its_last_slot)
 	ck_assert_int_eq(drain_slots(fx.drain, fx_process(&fx, 0), &slots), SHMRING_SLOTS);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
-START_TEST(slot_that_lies_about_itself_is_not_shown)
+TEST(slot_that_lies_about_itself_is_not_shown)
 {
 	const struct live_slot *slots;
 	struct nci_record *rec;
@@ -61,15 +59,8 @@ START_TEST(slot_that_lies_about_itself_is_not_shown)
 	ck_assert_uint_eq(((const struct nci_record *)&slots[0].slot)->parent, 4);
 	fx_daemon_close(&fx);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(live_slots_are_what_is_in_flight_now),
-		FX_TEST(full_pool_is_seen_to_its_last_slot),
-		FX_TEST(slot_that_lies_about_itself_is_not_shown),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

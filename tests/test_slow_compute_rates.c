@@ -193,7 +193,7 @@ static const struct {
 };
 
 /* Of some 10,000 such jobs of a quarter of an hour one was, whose windows differed by 3 %. */
-START_TEST(jobs_without_fault_are_told_of_nothing)
+TEST_LOOP(jobs_without_fault_are_told_of_nothing, 0, FX_COUNT(noises))
 {
 	uint32_t told = 0;
 
@@ -206,7 +206,6 @@ START_TEST(jobs_without_fault_are_told_of_nothing)
 	printf("# %s: %u of %u told\n", noises[_i].name, told, RUNS);
 	ck_assert_uint_le(told, 1);
 }
-END_TEST
 
 /* All compute longer, `start` seconds after the job's. */
 static void find_slow(double start, uint32_t *found, uint32_t *onset, double *took)
@@ -230,7 +229,7 @@ static void find_slow(double start, uint32_t *found, uint32_t *onset, double *to
 static const double from[] = { 28, 40, 60, 90, 120, 200, 400 };
 
 /* One in 200 is missed: its iterations differed so much before that nobody can say. */
-START_TEST(all_that_compute_longer_are_told_from_half_a_minute_on)
+TEST_LOOP(all_that_compute_longer_are_told_from_half_a_minute_on, 0, FX_COUNT(from))
 {
 	uint32_t found = 0, onset = 0;
 	double took = 0;
@@ -241,15 +240,9 @@ START_TEST(all_that_compute_longer_are_told_from_half_a_minute_on)
 	ck_assert_uint_ge(found, RUNS * 95 / 100);
 	ck_assert_uint_ge(onset, RUNS * 95 / 100);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(jobs_without_fault_are_told_of_nothing, 0, FX_COUNT(noises)),
-		FX_LOOP(all_that_compute_longer_are_told_from_half_a_minute_on, 0, FX_COUNT(from)),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -63,26 +63,23 @@ static size_t count(const char *pattern)
 	return n;
 }
 
-START_TEST(all_nodes_write_at_the_same_moments)
+TEST(all_nodes_write_at_the_same_moments)
 {
 	ck_assert_uint_eq(snapshots_due_ns(60 * S, 5 * S, 1200 * S), 65 * S);
 	ck_assert_uint_eq(snapshots_due_ns(60 * S, 5 * S, 1218 * S), 5 * S + 42 * S);
 }
-END_TEST
 
-START_TEST(one_that_came_a_moment_early_is_not_followed_by_another)
+TEST(one_that_came_a_moment_early_is_not_followed_by_another)
 {
 	ck_assert_uint_eq(snapshots_due_ns(60 * S, 5 * S, 1200 * S - 1), 65 * S + 1);
 }
-END_TEST
 
-START_TEST(none_is_due_without_an_interval)
+TEST(none_is_due_without_an_interval)
 {
 	ck_assert_uint_eq(snapshots_due_ns(0, 5 * S, 1200 * S), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(it_is_named_by_host_and_time)
+TEST(it_is_named_by_host_and_time)
 {
 	struct snapshots_stats stats;
 
@@ -93,9 +90,8 @@ START_TEST(it_is_named_by_host_and_time)
 	ck_assert_int_eq(stats.error, 0);
 	ck_assert_uint_eq(count("node1-20251124T160000.000000005Z.json.zst"), 1);
 }
-END_TEST
 
-START_TEST(what_is_two_days_old_goes)
+TEST(what_is_two_days_old_goes)
 {
 	snapshots_write(shots, 1, NOW);
 	stats_after(1);
@@ -107,7 +103,6 @@ START_TEST(what_is_two_days_old_goes)
 	ck_assert_uint_eq(count("node1-*"), 2);
 	ck_assert_uint_eq(count("node1-20251124T160000*"), 0);
 }
-END_TEST
 
 static void keep(struct archive *a, uint64_t real_ns)
 {
@@ -128,7 +123,7 @@ static void keep(struct archive *a, uint64_t real_ns)
 	} while (stats.written == before.written);
 }
 
-START_TEST(files_of_a_clock_that_was_set_back_make_room)
+TEST(files_of_a_clock_that_was_set_back_make_room)
 {
 	const struct writer_limits limits = { .files = 3, .bytes = 1000 };
 	struct archive *a;
@@ -145,9 +140,8 @@ START_TEST(files_of_a_clock_that_was_set_back_make_room)
 	ck_assert_uint_eq(count("box-20251124T160*"), 3);
 	archive_free(a);
 }
-END_TEST
 
-START_TEST(a_failure_is_told_until_one_is_written)
+TEST(a_failure_is_told_until_one_is_written)
 {
 	struct snapshots_stats stats;
 
@@ -163,19 +157,8 @@ START_TEST(a_failure_is_told_until_one_is_written)
 	ck_assert_uint_eq(stats.written, 1);
 	ck_assert_int_eq(stats.error, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(all_nodes_write_at_the_same_moments),
-		FX_TEST(one_that_came_a_moment_early_is_not_followed_by_another),
-		FX_TEST(none_is_due_without_an_interval),
-		FX_TEST(it_is_named_by_host_and_time),
-		FX_TEST(what_is_two_days_old_goes),
-		FX_TEST(files_of_a_clock_that_was_set_back_make_room),
-		FX_TEST(a_failure_is_told_until_one_is_written),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -79,14 +79,13 @@ static int refused_until_good(void)
 	return n;
 }
 
-START_TEST(true_stamps_are_good)
+TEST(true_stamps_are_good)
 {
 	for (int i = 0; i < 1000; i++)
 		ck_assert_int_eq(tell_next(), STAMP_GOOD);
 }
-END_TEST
 
-START_TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane)
+TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane)
 {
 	struct stamps_told told = kernel(host);
 
@@ -102,9 +101,8 @@ START_TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane)
 	ck_assert_int_eq(tell(&told), STAMP_BACKWARDS);
 	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);
 }
-END_TEST
 
-START_TEST(stamps_are_true_of_one_kernel_only)
+TEST(stamps_are_true_of_one_kernel_only)
 {
 	struct stamps_told first = kernel(host), again;
 
@@ -114,9 +112,8 @@ START_TEST(stamps_are_true_of_one_kernel_only)
 	again.group = ++group;
 	ck_assert_int_eq(tell(&again), STAMP_REPEATED);
 }
-END_TEST
 
-START_TEST(kernels_of_one_communicator_do_not_run_at_once)
+TEST(kernels_of_one_communicator_do_not_run_at_once)
 {
 	struct stamps_told first = kernel(host), second = kernel(host + 20 * US);
 
@@ -126,7 +123,6 @@ START_TEST(kernels_of_one_communicator_do_not_run_at_once)
 	ck_assert_int_eq(tell(&second), STAMP_REPEATED);
 	ck_assert(stamps_doubtful(&s, first.group));	/* which one was lied about? */
 }
-END_TEST
 
 /* The channels of what it was launched with. */
 static enum stamp_fault tell_next_channel(bool alone, uint64_t later_ns)
@@ -143,36 +139,32 @@ static enum stamp_fault tell_next_channel(bool alone, uint64_t later_ns)
 	return tell(&second);
 }
 
-START_TEST(channels_of_one_collective_run_at_once)
+TEST(channels_of_one_collective_run_at_once)
 {
 	ck_assert_int_eq(tell_next_channel(true, US), STAMP_GOOD);
 	ck_assert_int_eq(tell_next_channel(true, 80 * US), STAMP_REPEATED);
 }
-END_TEST
 
-START_TEST(collectives_of_one_launch_may_run_one_after_another)
+TEST(collectives_of_one_launch_may_run_one_after_another)
 {
 	ck_assert_int_eq(tell_next_channel(false, 80 * US), STAMP_GOOD);
 }
-END_TEST
 
-START_TEST(what_ran_before_its_launch_was_another_kernel)
+TEST(what_ran_before_its_launch_was_another_kernel)
 {
 	for (int i = 0; i < 100; i++)
 		tell_next();
 	ck_assert_int_eq(tell_late(), STAMP_DRIFTED);
 	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);	/* each of them is a proof, too */
 }
-END_TEST
 
-START_TEST(channel_whose_counters_have_drifted_is_never_believed)
+TEST(channel_whose_counters_have_drifted_is_never_believed)
 {
 	for (int i = 0; i < 100; i++)
 		tell_next();
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(tell_late(), STAMP_DRIFTED);
 }
-END_TEST
 
 /* Returns the first one's number. */
 static uint64_t post(uint64_t n)
@@ -209,7 +201,7 @@ static struct stamps_told read_ahead(uint64_t first, uint64_t i, uint64_t start,
 	return told;
 }
 
-START_TEST(who_is_not_far_ahead_need_not_wait)
+TEST(who_is_not_far_ahead_need_not_wait)
 {
 	struct stamps_told told = kernel(host);
 
@@ -221,9 +213,8 @@ START_TEST(who_is_not_far_ahead_need_not_wait)
 	stamps_post(&s, told.sight.stop_ns + 1, false, 1, ++group);
 	ck_assert(stamps_settle(&s, clock, &told, false));
 }
-END_TEST
 
-START_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up)
+TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up)
 {
 	struct stamps_told late[8], own;
 	uint64_t first;
@@ -241,9 +232,8 @@ START_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up)
 		ck_assert_int_eq(stamps_judge(&s, clock, &late[i]), STAMP_OVERRUN);
 	}
 }
-END_TEST
 
-START_TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same)
+TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same)
 {
 	struct stamps_told late[100], own;
 	uint64_t first = post_ahead(300);
@@ -256,10 +246,9 @@ START_TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same)
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(stamps_judge(&s, clock, &late[i]), STAMP_OVERRUN);
 }
-END_TEST
 
 /* What was told in order before one of which it is known that it is its own is so too. */
-START_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own)
+TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own)
 {
 	struct stamps_told told[200];
 	uint64_t first = post_ahead(200);
@@ -274,9 +263,8 @@ START_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own)
 	for (int i = 0; i < 200; i++)
 		ck_assert_int_eq(stamps_judge(&s, clock, &told[i]), STAMP_GOOD);
 }
-END_TEST
 
-START_TEST(what_may_be_a_later_works_is_not_believed)
+TEST(what_may_be_a_later_works_is_not_believed)
 {
 	uint64_t first = post_ahead(200);
 	struct stamps_told told = read_ahead(first, 0, 0, 0);
@@ -285,7 +273,6 @@ START_TEST(what_may_be_a_later_works_is_not_believed)
 	read_ahead(first, 1, 1, 1);
 	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
 }
-END_TEST
 
 /* One that runs for 70 us, seen to begin and end so much after it did. */
 static enum stamp_fault judge_seen(uint64_t first, uint64_t i, uint64_t begin_late,
@@ -300,7 +287,7 @@ static enum stamp_fault judge_seen(uint64_t first, uint64_t i, uint64_t begin_la
 	return stamps_judge(&s, clock, &told);
 }
 
-START_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late)
+TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late)
 {
 	uint64_t first = post_ahead(200);
 
@@ -309,10 +296,9 @@ START_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late)
 	ck_assert_int_eq(judge_seen(first, 4, 900 * US, 900 * US), STAMP_DISTRUSTED);
 	ck_assert_int_eq(judge_seen(first, 6, 2 * US, 2 * US), STAMP_GOOD);
 }
-END_TEST
 
 /* It would be as prompt as itself. */
-START_TEST(nobody_is_prompt_by_a_clock_that_few_have_told)
+TEST(nobody_is_prompt_by_a_clock_that_few_have_told)
 {
 	uint64_t first = post(200);
 
@@ -321,9 +307,8 @@ START_TEST(nobody_is_prompt_by_a_clock_that_few_have_told)
 	first = post_ahead(200);
 	ck_assert_int_eq(judge_seen(first, 0, 2 * US, 2 * US), STAMP_GOOD);
 }
-END_TEST
 
-START_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm)
+TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm)
 {
 	struct stamps_told before;
 
@@ -340,9 +325,8 @@ START_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm)
 	stamps_suspect(&s);	/* it did no harm */
 	ck_assert_int_eq(tell_next(), STAMP_GOOD);
 }
-END_TEST
 
-START_TEST(lost_records_may_hide_that_later_works_were_posted)
+TEST(lost_records_may_hide_that_later_works_were_posted)
 {
 	struct stamps_told told;
 
@@ -356,7 +340,6 @@ START_TEST(lost_records_may_hide_that_later_works_were_posted)
 	stamps_read(&s, &told);
 	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
 }
-END_TEST
 
 #define CHANNELS	6
 #define BURST		100	/* kernels posted, and then told, before one is judged */
@@ -479,7 +462,7 @@ static void twins_know_alike(const struct twin *a, const struct twin *b, uint64_
 	ck_assert_int_le(llabs((int64_t)(hi[0] - hi[1])), US / 2);
 }
 
-START_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
+TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
 {
 	static enum stamp_fault each[BURST][CHANNELS], all[BURST][CHANNELS];
 	static struct stamps_told told[BURST][CHANNELS], same[BURST][CHANNELS];
@@ -514,7 +497,6 @@ START_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
 	gpuclock_free(b.clock);
 	gpuclock_free(a.clock);
 }
-END_TEST
 
 /* The kernels that are remembered, as a walk over all of them finds those that ran at once. */
 struct walk {
@@ -551,7 +533,7 @@ static enum stamp_fault walk_judge(struct walk *w, uint64_t launch, uint64_t sta
 	return STAMP_GOOD;
 }
 
-START_TEST(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all)
+TEST_LOOP(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all, 0, 8)
 {
 	struct walk w = { .n = 0 };
 	uint64_t at = 1000 * US;
@@ -580,31 +562,8 @@ START_TEST(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all)
 	ck_assert_int_gt(doubtful, 100);
 	ck_assert_int_lt(doubtful, 9000);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(true_stamps_are_good),
-		FX_TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane),
-		FX_TEST(stamps_are_true_of_one_kernel_only),
-		FX_TEST(kernels_of_one_communicator_do_not_run_at_once),
-		FX_TEST(channels_of_one_collective_run_at_once),
-		FX_TEST(collectives_of_one_launch_may_run_one_after_another),
-		FX_TEST(what_ran_before_its_launch_was_another_kernel),
-		FX_TEST(channel_whose_counters_have_drifted_is_never_believed),
-		FX_TEST(who_is_not_far_ahead_need_not_wait),
-		FX_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up),
-		FX_TEST(who_stays_late_for_more_than_64_works_is_found_out_all_the_same),
-		FX_TEST(hosts_that_are_far_ahead_wait_for_one_that_is_surely_its_own),
-		FX_TEST(what_may_be_a_later_works_is_not_believed),
-		FX_TEST(who_saw_a_kernel_begin_and_end_promptly_was_not_late),
-		FX_TEST(nobody_is_prompt_by_a_clock_that_few_have_told),
-		FX_TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm),
-		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
-		FX_TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves),
-		FX_LOOP(kernels_that_ran_at_once_are_found_as_by_a_walk_over_all, 0, 8),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -6,7 +6,7 @@
 
 /* ---- bursts --------------------------------------------------------------------------- */
 
-START_TEST(without_a_daemon_bursts_are_so_short_that_no_cost_matters)
+TEST(without_a_daemon_bursts_are_so_short_that_no_cost_matters)
 {
 	uint64_t on_ns = 0;
 
@@ -21,9 +21,8 @@ START_TEST(without_a_daemon_bursts_are_so_short_that_no_cost_matters)
 	ck_assert_uint_eq(told()->switches, 8);
 	ck_assert_uint_eq(told()->mode, NCI_MODE_BURST);
 }
-END_TEST
 
-START_TEST(bursts_are_those_that_the_daemon_plans)
+TEST(bursts_are_those_that_the_daemon_plans)
 {
 	file.burst_period_ms = 2000;
 	file.burst_length_us = 500000;
@@ -50,9 +49,8 @@ START_TEST(bursts_are_those_that_the_daemon_plans)
 	ck_assert(!is_on());
 	ck_assert_uint_eq(s->period_ns, STEER_PERIOD_MS * MS);
 }
-END_TEST
 
-START_TEST(plan_of_a_whole_period_is_always_and_one_of_nothing_never)
+TEST_LOOP(plan_of_a_whole_period_is_always_and_one_of_nothing_never, 0, 2)
 {
 	bool whole = _i;
 
@@ -68,10 +66,9 @@ START_TEST(plan_of_a_whole_period_is_always_and_one_of_nothing_never)
 	}
 	ck_assert_uint_eq(told()->switches, 0);	/* it is so from the first work on */
 }
-END_TEST
 
 /* Start-up is when graphs are captured, threads begin to send and buffers are spread. */
-START_TEST(nothing_is_timed_before_the_process_has_been_active_for_a_while)
+TEST(nothing_is_timed_before_the_process_has_been_active_for_a_while)
 {
 	setenv("NCCLINSP_SETTLE", "30", 1);
 	init();
@@ -89,9 +86,8 @@ START_TEST(nothing_is_timed_before_the_process_has_been_active_for_a_while)
 	ck_assert(is_on());
 	ck_assert_uint_eq(told()->settles_mono_ns, 0);
 }
-END_TEST
 
-START_TEST(process_that_is_never_timed_does_not_settle)
+TEST_LOOP(process_that_is_never_timed_does_not_settle, 0, 2)
 {
 	setenv("NCCLINSP_SETTLE", "30", 1);
 	setenv(_i ? "NCCLINSP_LEVEL" : "NCCLINSP_KERNELS", _i ? "ops" : "never", 1);
@@ -100,11 +96,10 @@ START_TEST(process_that_is_never_timed_does_not_settle)
 	ck_assert(!is_on());
 	ck_assert_uint_eq(told()->settles_mono_ns, 0);
 }
-END_TEST
 
 /* ---- the other modes ------------------------------------------------------------------- */
 
-START_TEST(always_is_always_and_never_is_never)
+TEST_LOOP(always_is_always_and_never_is_never, 0, 2)
 {
 	bool always = _i;
 
@@ -120,9 +115,8 @@ START_TEST(always_is_always_and_never_is_never)
 	ck_assert_uint_eq(told()->switches, 0);
 	ck_assert_uint_eq(told()->mode, always ? NCI_MODE_ALWAYS : NCI_MODE_NEVER);
 }
-END_TEST
 
-START_TEST(first_seconds_are_over_once_and_for_all)
+TEST(first_seconds_are_over_once_and_for_all)
 {
 	setenv("NCCLINSP_KERNELS", "first 5s", 1);
 	init();
@@ -143,9 +137,8 @@ START_TEST(first_seconds_are_over_once_and_for_all)
 	ck_assert_uint_eq(told()->switches, 1);
 	ck_assert_uint_eq(told()->mode_s, 5);
 }
-END_TEST
 
-START_TEST(daemon_says_it_for_those_whose_environment_does_not)
+TEST_LOOP(daemon_says_it_for_those_whose_environment_does_not, 0, 2)
 {
 	bool named = _i;
 
@@ -158,9 +151,8 @@ START_TEST(daemon_says_it_for_those_whose_environment_does_not)
 	ck_assert_uint_eq(told()->mode, named ? NCI_MODE_NEVER : NCI_MODE_FIRST);
 	ck_assert_int_eq(is_on(), !named);
 }
-END_TEST
 
-START_TEST(words_that_are_none_are_told_and_ignored)
+TEST_LOOP(words_that_are_none_are_told_and_ignored, 0, 10)
 {
 	static const struct {
 		const char *name, *value;
@@ -178,7 +170,6 @@ START_TEST(words_that_are_none_are_told_and_ignored)
 	ck_assert_uint_eq(told()->mode, NCI_MODE_BURST);
 	ck_assert_uint_eq(s->env.settle_s, strcmp(bad[_i].name, "NCCLINSP_SETTLE") ? 0 : 30);
 }
-END_TEST
 
 /* ---- NCCL 2.31 -------------------------------------------------------------------------- */
 
@@ -189,7 +180,7 @@ static void init_v7(void)
 	begin_at_a_time();
 }
 
-START_TEST(nccl_that_cannot_be_switched_is_timed_first_and_then_never_again)
+TEST(nccl_that_cannot_be_switched_is_timed_first_and_then_never_again)
 {
 	init_v7();
 	ck_assert_int_eq(mask & NCCL_KERNELS, NCCL_KERNELS);
@@ -204,9 +195,8 @@ START_TEST(nccl_that_cannot_be_switched_is_timed_first_and_then_never_again)
 	ck_assert_int_eq(mask & NCCL_KERNELS, 0);
 	ck_assert_uint_eq(told()->switches, 1);
 }
-END_TEST
 
-START_TEST(levels_do_not_touch_kernels_there)
+TEST_LOOP(levels_do_not_touch_kernels_there, 0, 2)
 {
 	bool always = _i;
 
@@ -230,7 +220,6 @@ START_TEST(levels_do_not_touch_kernels_there)
 	collective();
 	ck_assert_int_eq(mask & NCCL_KERNELS, 0);
 }
-END_TEST
 
 static void *other_sender(void *arg)
 {
@@ -240,7 +229,7 @@ static void *other_sender(void *arg)
 }
 
 /* There no job waits for a stamp: what must end does, when nobody is within a group. */
-START_TEST(several_senders_do_not_keep_it_on_there)
+TEST(several_senders_do_not_keep_it_on_there)
 {
 	void *group;
 
@@ -255,7 +244,6 @@ START_TEST(several_senders_do_not_keep_it_on_there)
 	stop_group(group);
 	ck_assert(!is_on());
 }
-END_TEST
 
 /* ---- what makes NCCL's counts drift ------------------------------------------------------- */
 
@@ -265,7 +253,7 @@ static void *group_of(int depth)
 }
 
 /* It is not counted, and all behind it is told with other works' times; nothing hangs. */
-START_TEST(any_broadcast_drifts_there_and_ends_nothing)
+TEST(any_broadcast_drifts_there_and_ends_nothing)
 {
 	struct nccl_descr_v7 d = { .type = NCCL_COLL_API };
 	void *handle;
@@ -279,10 +267,9 @@ START_TEST(any_broadcast_drifts_there_and_ends_nothing)
 	ck_assert_int_eq(mask & NCCL_KERNELS, NCCL_KERNELS);
 	ck_assert_uint_eq(seen(), 0);
 }
-END_TEST
 
 /* What was not watched since the last look is not known. */
-START_TEST(mask_from_outside_drifts_there)
+TEST(mask_from_outside_drifts_there)
 {
 	uint64_t before;
 
@@ -296,9 +283,8 @@ START_TEST(mask_from_outside_drifts_there)
 	ck_assert_uint_lt(process_self.ring.comms[0].drift, before);
 	ck_assert_uint_eq(seen(), NCI_SEEN_OUTSIDE);
 }
-END_TEST
 
-START_TEST(broadcasts_of_several_roots_in_one_group_end_it_at_once)
+TEST(broadcasts_of_several_roots_in_one_group_end_it_at_once)
 {
 	uint64_t drift;
 	void *group;
@@ -321,10 +307,9 @@ START_TEST(broadcasts_of_several_roots_in_one_group_end_it_at_once)
 	}
 	ck_assert_uint_eq(seen(), NCI_SEEN_ALLGATHERV);
 }
-END_TEST
 
 /* A group with one root each is an ordinary collective, however many there are. */
-START_TEST(broadcasts_of_one_root_each_end_nothing)
+TEST(broadcasts_of_one_root_each_end_nothing)
 {
 	void *other, *group;
 
@@ -346,10 +331,9 @@ START_TEST(broadcasts_of_one_root_each_end_nothing)
 	ck_assert_uint_eq(seen(), 0);
 	ck_assert_uint_eq(process_self.ring.comms[0].drift, 0);
 }
-END_TEST
 
 /* An inner ncclGroupEnd ends the GroupApi, and the outermost group goes on. */
-START_TEST(roots_on_either_side_of_an_inner_end_are_of_one_group)
+TEST_LOOP(roots_on_either_side_of_an_inner_end_are_of_one_group, 0, 2)
 {
 	bool late = _i;
 	void *group;
@@ -366,10 +350,9 @@ START_TEST(roots_on_either_side_of_an_inner_end_are_of_one_group)
 	stop_group(group);
 	ck_assert_int_eq(is_on(), late);
 }
-END_TEST
 
 /* What such a process does once it does again, with several roots. */
-START_TEST(broadcast_beside_a_send_ends_it)
+TEST_LOOP(broadcast_beside_a_send_ends_it, 0, 2)
 {
 	bool send_first = _i;
 	void *group;
@@ -390,9 +373,8 @@ START_TEST(broadcast_beside_a_send_ends_it)
 	ck_assert_uint_eq(seen(), NCI_SEEN_ALLGATHERV);
 	ck_assert_uint_eq(process_self.ring.comms[0].drift, 0);
 }
-END_TEST
 
-START_TEST(older_nccl_has_no_allgatherv)
+TEST(older_nccl_has_no_allgatherv)
 {
 	struct nccl_descr_v5 d = { .type = NCCL_COLL_API };
 	void *handle;
@@ -408,7 +390,6 @@ START_TEST(older_nccl_has_no_allgatherv)
 	ck_assert(is_on());
 	ck_assert_uint_eq(seen(), 0);
 }
-END_TEST
 
 static void send_to_self(void)
 {
@@ -425,7 +406,7 @@ static void send_to_self(void)
 }
 
 /* As long as every work is watched none is waited for in vain: a pause would be the harm. */
-START_TEST(rank_that_sends_to_itself_is_not_timed_again_after_a_pause)
+TEST_LOOP(rank_that_sends_to_itself_is_not_timed_again_after_a_pause, 0, 2)
 {
 	bool always = _i;
 
@@ -449,9 +430,8 @@ START_TEST(rank_that_sends_to_itself_is_not_timed_again_after_a_pause)
 	decide(false);
 	ck_assert_uint_eq(seen(), NCI_SEEN_SELF);
 }
-END_TEST
 
-START_TEST(captured_graphs_leave_it_as_it_is_for_good)
+TEST_LOOP(captured_graphs_leave_it_as_it_is_for_good, 0, 2)
 {
 	bool on = _i;
 
@@ -468,11 +448,10 @@ START_TEST(captured_graphs_leave_it_as_it_is_for_good)
 	}
 	ck_assert_uint_eq(seen(), NCI_SEEN_GRAPHS);
 }
-END_TEST
 
 /* ---- other NCCLs ------------------------------------------------------------------------- */
 
-START_TEST(second_nccl_pins_both)
+TEST(second_nccl_pins_both)
 {
 	int other = 0;
 	void *c;
@@ -489,10 +468,9 @@ START_TEST(second_nccl_pins_both)
 	}
 	ck_assert_uint_eq(seen(), NCI_SEEN_LIBRARIES);
 }
-END_TEST
 
 /* The first NCCL's library is closed, and the other one's job goes on. */
-START_TEST(mask_of_an_nccl_that_is_gone_is_not_touched)
+TEST(mask_of_an_nccl_that_is_gone_is_not_touched)
 {
 	int *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void *first, *second, *third;
@@ -517,9 +495,8 @@ START_TEST(mask_of_an_nccl_that_is_gone_is_not_touched)
 	ncclProfiler_v6.finalize(first);
 	ncclProfiler_v6.finalize(third);
 }
-END_TEST
 
-START_TEST(mask_is_forgotten_with_the_last_communicator)
+TEST(mask_is_forgotten_with_the_last_communicator)
 {
 	void *group, *first;
 
@@ -535,11 +512,10 @@ START_TEST(mask_is_forgotten_with_the_last_communicator)
 	init();
 	ck_assert_int_eq(mask & NCCL_COLL, NCCL_COLL);
 }
-END_TEST
 
 /* ---- somebody else's mask ------------------------------------------------------------------ */
 
-START_TEST(mask_that_somebody_else_has_set_is_an_order)
+TEST_LOOP(mask_that_somebody_else_has_set_is_an_order, 0, 5)
 {
 	static const int orders[] = { 0, 0x42, 0x7fff, NCCL_GROUP_API, 0x02 };
 	int order = orders[_i];
@@ -564,10 +540,9 @@ START_TEST(mask_that_somebody_else_has_set_is_an_order)
 	ck_assert_int_eq(mask, 0x4);
 	ck_assert_uint_eq(process_self.ring.live->mask, 0x4);
 }
-END_TEST
 
 /* NCCL 2.31 writes the mask back after each init, as it has read it before. */
-START_TEST(our_own_last_value_is_nobodys_order)
+TEST(our_own_last_value_is_nobodys_order)
 {
 	int before;
 
@@ -582,9 +557,8 @@ START_TEST(our_own_last_value_is_nobodys_order)
 	ck_assert(is_on());
 	ck_assert_uint_eq(seen(), 0);
 }
-END_TEST
 
-START_TEST(what_else_is_asked_for_from_outside_is_recorded)
+TEST(what_else_is_asked_for_from_outside_is_recorded)
 {
 	void *ctrl;
 
@@ -597,39 +571,8 @@ START_TEST(what_else_is_asked_for_from_outside_is_recorded)
 	ck_assert_ptr_nonnull(ctrl);
 	ncclProfiler_v6.stopEvent(ctrl);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(without_a_daemon_bursts_are_so_short_that_no_cost_matters),
-		FX_TEST(bursts_are_those_that_the_daemon_plans),
-		FX_LOOP(plan_of_a_whole_period_is_always_and_one_of_nothing_never, 0, 2),
-		FX_TEST(nothing_is_timed_before_the_process_has_been_active_for_a_while),
-		FX_LOOP(process_that_is_never_timed_does_not_settle, 0, 2),
-		FX_LOOP(always_is_always_and_never_is_never, 0, 2),
-		FX_TEST(first_seconds_are_over_once_and_for_all),
-		FX_LOOP(daemon_says_it_for_those_whose_environment_does_not, 0, 2),
-		FX_LOOP(words_that_are_none_are_told_and_ignored, 0, 10),
-		FX_TEST(nccl_that_cannot_be_switched_is_timed_first_and_then_never_again),
-		FX_LOOP(levels_do_not_touch_kernels_there, 0, 2),
-		FX_TEST(several_senders_do_not_keep_it_on_there),
-		FX_TEST(any_broadcast_drifts_there_and_ends_nothing),
-		FX_TEST(mask_from_outside_drifts_there),
-		FX_TEST(broadcasts_of_several_roots_in_one_group_end_it_at_once),
-		FX_TEST(broadcasts_of_one_root_each_end_nothing),
-		FX_LOOP(roots_on_either_side_of_an_inner_end_are_of_one_group, 0, 2),
-		FX_LOOP(broadcast_beside_a_send_ends_it, 0, 2),
-		FX_TEST(older_nccl_has_no_allgatherv),
-		FX_LOOP(rank_that_sends_to_itself_is_not_timed_again_after_a_pause, 0, 2),
-		FX_LOOP(captured_graphs_leave_it_as_it_is_for_good, 0, 2),
-		FX_TEST(second_nccl_pins_both),
-		FX_TEST(mask_of_an_nccl_that_is_gone_is_not_touched),
-		FX_TEST(mask_is_forgotten_with_the_last_communicator),
-		FX_LOOP(mask_that_somebody_else_has_set_is_an_order, 0, 5),
-		FX_TEST(our_own_last_value_is_nobodys_order),
-		FX_TEST(what_else_is_asked_for_from_outside_is_recorded),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

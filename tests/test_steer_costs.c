@@ -50,17 +50,15 @@ static uint32_t used_by(uid_t uid, const char *job)
 	return steer_cost(st, &p[1])->used_ns;
 }
 
-START_TEST(ranks_of_a_job_share_what_it_costs)
+TEST(ranks_of_a_job_share_what_it_costs)
 {
 	ck_assert_uint_eq(used_by(ADA, "7"), 77000);
 }
-END_TEST
 
-START_TEST(other_jobs_and_users_do_not)
+TEST_LOOP(other_jobs_and_users_do_not, 0, 2)
 {
 	ck_assert_uint_eq(used_by(_i ? BO : ADA, _i ? "7" : "8"), KERNELCOST_DEFAULT_NS);
 }
-END_TEST
 
 #define FACTOR	UINT64_C(0xd6e8feb86659fd93)	/* index_hash() multiplies with */
 #define WORDS	24				/* of a text that it is made of */
@@ -107,7 +105,7 @@ static void find_name(uint64_t hash, char name[17])
 }
 
 /* A hash of job and user in one can be met from another user's side; both in turn cannot. */
-START_TEST(no_name_of_a_job_makes_it_another_user_s)
+TEST_LOOP(no_name_of_a_job_makes_it_another_user_s, 0, 2)
 {
 	char text[8 * WORDS] = "7", name[17];
 	uint64_t hash = index_hash(0, text, sizeof(text));
@@ -118,15 +116,8 @@ START_TEST(no_name_of_a_job_makes_it_another_user_s)
 	ck_assert_uint_eq(index_hash(0, text, sizeof(text)), _i ? hash ^ ADA ^ BO : hash);
 	ck_assert_uint_eq(used_by(BO, name), KERNELCOST_DEFAULT_NS);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ranks_of_a_job_share_what_it_costs),
-		FX_LOOP(other_jobs_and_users_do_not, 0, 2),
-		FX_LOOP(no_name_of_a_job_makes_it_another_user_s, 0, 2),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

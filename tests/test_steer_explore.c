@@ -307,7 +307,7 @@ static void prepare(void)
 	first_state = *s;
 }
 
-START_TEST(no_send_is_watched_without_its_receive)
+TEST_LOOP(no_send_is_watched_without_its_receive, 0, FX_COUNT(scenarios))
 {
 	uint64_t schedules = 0, unseen = 0, switched = 0;
 
@@ -332,10 +332,9 @@ START_TEST(no_send_is_watched_without_its_receive)
 	if (PREEMPTIONS > 1)	/* else some scenarios are over before it is due */
 		ck_assert_uint_gt(switched, 0);
 }
-END_TEST
 
 /* In the middle of another thread's store: its mask is there, what is in force is not yet. */
-START_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another)
+TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another)
 {
 	static struct process_thread thread;
 	static struct plugin_steer s;
@@ -347,14 +346,8 @@ START_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another)
 	steer_begin_to_send(&s, &thread.steer);
 	ck_assert_uint_eq(level_essence((uint32_t)mask), NCCL_GROUP_API);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(no_send_is_watched_without_its_receive, 0, FX_COUNT(scenarios)),
-		FX_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

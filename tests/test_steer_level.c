@@ -16,7 +16,7 @@ static void ask(uint32_t level, uint32_t sample, uint64_t until)
 	}
 }
 
-START_TEST(level_of_the_file_holds_from_the_first_communicator_on)
+TEST(level_of_the_file_holds_from_the_first_communicator_on)
 {
 	ask(NCI_LEVEL_OPS, NCI_CONTROL_KEEP, 0);
 	init();
@@ -26,10 +26,9 @@ START_TEST(level_of_the_file_holds_from_the_first_communicator_on)
 	ck_assert_uint_eq(told()->sequence, file.sequence);
 	ck_assert_uint_eq(process_self.ring.live->level, NCI_LEVEL_OPS);
 }
-END_TEST
 
 /* At any level, to any other, in each version that has groups. */
-START_TEST(mask_holds_bits_of_the_version_after_every_switch)
+TEST_LOOP(mask_holds_bits_of_the_version_after_every_switch, 5, 7)
 {
 	static const uint32_t levels[] = { NCI_LEVEL_OFF, NCI_LEVEL_OPS, NCI_LEVEL_KERNEL,
 					   NCI_LEVEL_NET, NCI_LEVEL_TRACE };
@@ -56,9 +55,8 @@ START_TEST(mask_holds_bits_of_the_version_after_every_switch)
 	}
 	ck_assert_uint_eq(told()->control_refused, 0);
 }
-END_TEST
 
-START_TEST(off_records_nothing_and_is_switched_on_again)
+TEST(off_records_nothing_and_is_switched_on_again)
 {
 	uint32_t lanes;
 	void *group;
@@ -79,7 +77,6 @@ START_TEST(off_records_nothing_and_is_switched_on_again)
 	ck_assert_int_eq(mask, 0x161e);		/* how it uses NCCL was not seen: no kernels */
 	ck_assert_uint_eq(seen(), NCI_SEEN_PAUSE);
 }
-END_TEST
 
 static void *other_sender(void *arg)
 {
@@ -89,7 +86,7 @@ static void *other_sender(void *arg)
 }
 
 /* Two threads send: kernels stay as they are, and the mask has them also at `off`. */
-START_TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order)
+TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order)
 {
 	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
 	init();
@@ -107,9 +104,8 @@ START_TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order)
 		ck_assert_uint_eq(seen() & NCI_SEEN_OUTSIDE, 0);
 	}
 }
-END_TEST
 
-START_TEST(all_operations_are_timed_while_that_is_asked_for)
+TEST(all_operations_are_timed_while_that_is_asked_for)
 {
 	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
 	init();
@@ -124,9 +120,8 @@ START_TEST(all_operations_are_timed_while_that_is_asked_for)
 	ck_assert(!is_on());
 	ck_assert_uint_eq(told()->switches, 2);
 }
-END_TEST
 
-START_TEST(raise_ends_by_itself_when_the_daemon_is_gone)
+TEST(raise_ends_by_itself_when_the_daemon_is_gone)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	init();
@@ -146,10 +141,9 @@ START_TEST(raise_ends_by_itself_when_the_daemon_is_gone)
 	ck_assert_uint_eq(told()->until_mono_ns, 0);
 	ck_assert_uint_eq(told()->source, NCI_SOURCE_ENVIRONMENT);
 }
-END_TEST
 
 /* What is in flight when the level falls is told to its end. */
-START_TEST(handles_outlive_the_level_that_gave_them)
+TEST(handles_outlive_the_level_that_gave_them)
 {
 	struct nccl_descr_v6 d = { .type = NCCL_PROXY_OP };
 	uint64_t size = 4096, stale;
@@ -173,9 +167,8 @@ START_TEST(handles_outlive_the_level_that_gave_them)
 	ncclProfiler_v6.stopEvent(op);
 	ck_assert_uint_eq(atomic_load(&process_self.ring.directory[0].stale), 1);
 }
-END_TEST
 
-START_TEST(old_interface_is_never_given_kernel_ch_on_the_way)
+TEST(old_interface_is_never_given_kernel_ch_on_the_way)
 {
 	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
 	ncclProfiler_v4.init(&context, &mask, "c", 1, 1, 2, 0, NULL);
@@ -190,7 +183,6 @@ START_TEST(old_interface_is_never_given_kernel_ch_on_the_way)
 		ck_assert_int_ne(mask, 0);
 	}
 }
-END_TEST
 
 /* ---- records, and what is measured ---------------------------------------------------------- */
 
@@ -222,7 +214,7 @@ static bool tells_watched_soon_after_a_change(void)
 	return watched;
 }
 
-START_TEST(record_says_whether_its_kernels_will_be_told)
+TEST(record_says_whether_its_kernels_will_be_told)
 {
 	uint64_t before;
 	void *group;
@@ -249,10 +241,9 @@ START_TEST(record_says_whether_its_kernels_will_be_told)
 	ck_assert(!tells_watched());
 	stop_group(group);
 }
-END_TEST
 
 /* Another thread has ended its group in the middle of ours. */
-START_TEST(change_within_a_group_is_not_taken_for_watched)
+TEST(change_within_a_group_is_not_taken_for_watched)
 {
 	void *group;
 
@@ -267,9 +258,8 @@ START_TEST(change_within_a_group_is_not_taken_for_watched)
 	ck_assert(!tells_watched());
 	stop_group(group);
 }
-END_TEST
 
-START_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
+TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
 {
 	uint64_t user, proxy;
 
@@ -286,10 +276,9 @@ START_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
 		play(NCCL_COLL_API, "AllReduce");
 	ck_assert_uint_gt(told()->timed[NCI_THREADS_USER].count, 0);
 }
-END_TEST
 
 /* A full pool is no reason to go on as before for ever. */
-START_TEST(groups_without_a_record_decide_as_well)
+TEST(groups_without_a_record_decide_as_well)
 {
 	void *group;
 
@@ -308,10 +297,9 @@ START_TEST(groups_without_a_record_decide_as_well)
 	ck_assert(!process_thread.steer.open);
 	ck_assert_uint_ne(atomic_load(&s->due_ns), 0);	/* it has looked */
 }
-END_TEST
 
 /* NCCL may stop in the child what it started in the parent. */
-START_TEST(group_that_is_open_across_a_fork_harms_nobody)
+TEST_LOOP(group_that_is_open_across_a_fork_harms_nobody, 0, 2)
 {
 	bool off = _i;
 	void *group;
@@ -332,7 +320,6 @@ START_TEST(group_that_is_open_across_a_fork_harms_nobody)
 	stop_group(group);
 	ck_assert_uint_eq(atomic_load(&s->open), 0);
 }
-END_TEST
 
 /* A callback of a Coll that has taken so long. */
 static void cost_took(uint64_t ticks)
@@ -343,7 +330,7 @@ static void cost_took(uint64_t ticks)
 }
 
 /* Neither what came before the usual time was known, nor a thread that was not let run. */
-START_TEST(callback_that_was_interrupted_costs_no_more_than_others)
+TEST(callback_that_was_interrupted_costs_no_more_than_others)
 {
 	const struct nci_timed *out;
 	uint64_t n = 0, before, usual;
@@ -362,26 +349,8 @@ START_TEST(callback_that_was_interrupted_costs_no_more_than_others)
 	ck_assert_uint_eq(atomic_load(&out->count), n + 2);
 	ck_assert_uint_eq(told()->timed[NCI_THREADS_PROXY].count, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(level_of_the_file_holds_from_the_first_communicator_on),
-		FX_LOOP(mask_holds_bits_of_the_version_after_every_switch, 5, 7),
-		FX_TEST(off_records_nothing_and_is_switched_on_again),
-		FX_TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order),
-		FX_TEST(all_operations_are_timed_while_that_is_asked_for),
-		FX_TEST(raise_ends_by_itself_when_the_daemon_is_gone),
-		FX_TEST(handles_outlive_the_level_that_gave_them),
-		FX_TEST(old_interface_is_never_given_kernel_ch_on_the_way),
-		FX_TEST(record_says_whether_its_kernels_will_be_told),
-		FX_TEST(change_within_a_group_is_not_taken_for_watched),
-		FX_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread),
-		FX_TEST(groups_without_a_record_decide_as_well),
-		FX_LOOP(group_that_is_open_across_a_fork_harms_nobody, 0, 2),
-		FX_TEST(callback_that_was_interrupted_costs_no_more_than_others),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

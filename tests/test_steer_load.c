@@ -140,7 +140,7 @@ static void no_slot_is_left_over(uint32_t lane)
 			      shmring_slot(pool, i)->type);
 }
 
-START_TEST(thousand_switches_under_load_lose_and_misread_nothing)
+TEST(thousand_switches_under_load_lose_and_misread_nothing)
 {
 	static const uint32_t levels[] = { NCI_LEVEL_OFF, NCI_LEVEL_OPS, NCI_LEVEL_KERNEL,
 					   NCI_LEVEL_NET, NCI_LEVEL_TRACE };
@@ -176,13 +176,8 @@ START_TEST(thousand_switches_under_load_lose_and_misread_nothing)
 	}
 	ck_assert_uint_ge(told()->stores, SWITCHES / 2);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(thousand_switches_under_load_lose_and_misread_nothing),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -3,7 +3,7 @@
 #include "tests/fx_steer.h"
 
 /* An inner ncclGroupEnd: a Send is posted and its Recv is not. */
-START_TEST(group_of_sends_that_has_launched_nothing_switches_nothing)
+TEST(group_of_sends_that_has_launched_nothing_switches_nothing)
 {
 	void *group;
 
@@ -20,9 +20,8 @@ START_TEST(group_of_sends_that_has_launched_nothing_switches_nothing)
 	stop_group(group);
 	ck_assert(is_on());
 }
-END_TEST
 
-START_TEST(lone_call_of_the_sender_switches)
+TEST(lone_call_of_the_sender_switches)
 {
 	void *group;
 
@@ -34,7 +33,6 @@ START_TEST(lone_call_of_the_sender_switches)
 	stop_group(group);
 	ck_assert(is_on());
 }
-END_TEST
 
 static void *other_collective(void *arg)
 {
@@ -50,7 +48,7 @@ static void *other_sender(void *arg)
 	return NULL;
 }
 
-START_TEST(other_threads_do_not_switch_for_the_sender)
+TEST(other_threads_do_not_switch_for_the_sender)
 {
 	init();
 	send_recv();
@@ -66,9 +64,8 @@ START_TEST(other_threads_do_not_switch_for_the_sender)
 	send_recv();
 	ck_assert(!is_on());
 }
-END_TEST
 
-START_TEST(two_senders_leave_it_as_it_is_for_good)
+TEST_LOOP(two_senders_leave_it_as_it_is_for_good, 0, 2)
 {
 	bool on = _i;
 
@@ -86,10 +83,9 @@ START_TEST(two_senders_leave_it_as_it_is_for_good)
 	}
 	ck_assert_uint_eq(seen(), NCI_SEEN_SENDERS);
 }
-END_TEST
 
 /* What must be off at once is: a job that never ends would be for sure. */
-START_TEST(broadcasts_of_several_roots_end_it_whoever_sends)
+TEST(broadcasts_of_several_roots_end_it_whoever_sends)
 {
 	void *group;
 
@@ -103,10 +99,9 @@ START_TEST(broadcasts_of_several_roots_end_it_whoever_sends)
 	ck_assert(!is_on());
 	stop_group(group);
 }
-END_TEST
 
 /* A second communicator comes when the process has ended its first: its threads are the same. */
-START_TEST(senders_are_known_beyond_the_last_communicator)
+TEST(senders_are_known_beyond_the_last_communicator)
 {
 	init();
 	send_recv();
@@ -118,18 +113,8 @@ START_TEST(senders_are_known_beyond_the_last_communicator)
 	ck_assert(!is_on());
 	ck_assert_uint_eq(seen(), NCI_SEEN_SENDERS);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(group_of_sends_that_has_launched_nothing_switches_nothing),
-		FX_TEST(lone_call_of_the_sender_switches),
-		FX_TEST(other_threads_do_not_switch_for_the_sender),
-		FX_LOOP(two_senders_leave_it_as_it_is_for_good, 0, 2),
-		FX_TEST(broadcasts_of_several_roots_end_it_whoever_sends),
-		FX_TEST(senders_are_known_beyond_the_last_communicator),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

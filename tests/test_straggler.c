@@ -2,7 +2,7 @@
 /* Who makes the others wait: scenes of which it is known who does. */
 #include "tests/fx_straggler.h"
 
-START_TEST(who_comes_late_each_time_is_flagged_after_three_windows)
+TEST(who_comes_late_each_time_is_flagged_after_three_windows)
 {
 	work(2, 1, 2, 5 * MS);
 	ck_assert_uint_eq(look(), 0);
@@ -18,17 +18,15 @@ START_TEST(who_comes_late_each_time_is_flagged_after_three_windows)
 	ck_assert_double_ge(cases[0].score, 4.7);
 	ck_assert_uint_eq(cases[0].since_ns, 1000 * SECOND);
 }
-END_TEST
 
-START_TEST(who_costs_one_percent_is_not_flagged)
+TEST_LOOP(who_costs_one_percent_is_not_flagged, 0, 10)
 {
 	fx_seed((uint64_t)_i);
 	work(6, 1, 2, 1300 * US);
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(who_costs_two_percent_is_flagged)
+TEST_LOOP(who_costs_two_percent_is_flagged, 0, 10)
 {
 	fx_seed((uint64_t)_i);
 	work(3, 1, 2, 2 * MS);
@@ -36,17 +34,15 @@ START_TEST(who_costs_two_percent_is_flagged)
 	ck_assert_uint_eq(look(), 1);
 	ck_assert_int_eq(cases[0].who.rank, 2);
 }
-END_TEST
 
-START_TEST(chance_flags_nobody)
+TEST_LOOP(chance_flags_nobody, 0, 20)
 {
 	fx_seed((uint64_t)_i);
 	work(8, 0, 0, 0);
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(who_is_late_in_turn_with_others_is_not_flagged)
+TEST(who_is_late_in_turn_with_others_is_not_flagged)
 {
 	uint64_t end = now_ns + 8 * 60 * SECOND;
 
@@ -61,9 +57,8 @@ START_TEST(who_is_late_in_turn_with_others_is_not_flagged)
 	}
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time)
+TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time)
 {
 	work(4, 60, 1, 360 * MS);
 	pass(SECOND);
@@ -74,9 +69,8 @@ START_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time)
 	ck_assert_uint_ge(cases[0].said.times, cases[0].said.ops / 60 - 10);
 	ck_assert_uint_ge(cases[0].said.late_ns, 359 * MS);
 }
-END_TEST
 
-START_TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged)
+TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged)
 {
 	for (int k = 0; k < 400; k++) {
 		const uint64_t late[4] = { noise(), k % 10 ? noise() : 60 * MS, noise(), noise() };
@@ -92,9 +86,8 @@ START_TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged)
 	work(5, 0, 0, 0);
 	ck_assert_uint_eq(look() + nsuspected, 0);
 }
-END_TEST
 
-START_TEST(one_long_pause_in_each_window_is_a_pattern_when_it_is_always_the_same_rank)
+TEST(one_long_pause_in_each_window_is_a_pattern_when_it_is_always_the_same_rank)
 {
 	work(3, 600, 0, 3 * SECOND);	/* a checkpoint each minute, maybe */
 	ck_assert_uint_eq(look(), 0);
@@ -108,9 +101,8 @@ START_TEST(one_long_pause_in_each_window_is_a_pattern_when_it_is_always_the_same
 	work(3, 0, 0, 0);
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(one_long_pause_is_a_checkpoint)
+TEST(one_long_pause_is_a_checkpoint)
 {
 	work(4, 0, 0, 0);
 	work(1, 600, 0, 3 * SECOND);
@@ -119,7 +111,6 @@ START_TEST(one_long_pause_is_a_checkpoint)
 	ck_assert_uint_eq(look(), 0);
 	ck_assert_uint_eq(nsuspected, 0);
 }
-END_TEST
 
 /* Anybody is 5 ms late now and then; rank 0 stops for so long at each `every`th. */
 static void work_with_hiccups(uint32_t windows, uint32_t every, uint64_t pause_ns)
@@ -139,15 +130,14 @@ static void work_with_hiccups(uint32_t windows, uint32_t every, uint64_t pause_n
 	}
 }
 
-START_TEST(checkpoints_among_hiccups_are_no_pattern)
+TEST_LOOP(checkpoints_among_hiccups_are_no_pattern, 0, 5)
 {
 	fx_seed((uint64_t)_i);
 	work_with_hiccups(12, 2400, 3 * SECOND);
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(rare_long_pauses_are_found_among_more_short_ones)
+TEST_LOOP(rare_long_pauses_are_found_among_more_short_ones, 0, 5)
 {
 	fx_seed((uint64_t)_i);
 	work_with_hiccups(4, 60, 300 * MS);
@@ -156,9 +146,8 @@ START_TEST(rare_long_pauses_are_found_among_more_short_ones)
 	ck_assert_int_eq(cases[0].said.verdict, VERDICT_INTERMITTENT);
 	ck_assert_int_eq(cases[0].who.rank, 0);
 }
-END_TEST
 
-START_TEST(who_is_late_no_more_is_let_go_within_a_window)
+TEST(who_is_late_no_more_is_let_go_within_a_window)
 {
 	work(4, 1, 2, 5 * MS);
 	pass(SECOND);
@@ -178,17 +167,15 @@ START_TEST(who_is_late_no_more_is_let_go_within_a_window)
 	work(2, 0, 0, 0);
 	ck_assert_uint_eq(look() + nsuspected, 0);
 }
-END_TEST
 
-START_TEST(who_improves_by_less_than_half_stays_flagged)
+TEST(who_improves_by_less_than_half_stays_flagged)
 {
 	work(4, 1, 2, 5 * MS);
 	work(8, 1, 2, 1000 * US);	/* 1 % */
 	ck_assert_uint_eq(look(), 1);
 }
-END_TEST
 
-START_TEST(who_is_late_each_time_of_two_stands_out_as_well)
+TEST(who_is_late_each_time_of_two_stands_out_as_well)
 {
 	for (int k = 0; k < 2400; k++) {
 		uint64_t late[2] = { noise(), noise() + 5 * MS };
@@ -201,7 +188,6 @@ START_TEST(who_is_late_each_time_of_two_stands_out_as_well)
 	ck_assert_uint_eq(look(), 1);
 	ck_assert_int_eq(cases[0].who.rank, 1);
 }
-END_TEST
 
 /* Of two ranks one is late in two of five operations, and either by less in the others. */
 static void work_of_two(uint32_t count, uint64_t late_ns)
@@ -217,7 +203,7 @@ static void work_of_two(uint32_t count, uint64_t late_ns)
 	}
 }
 
-START_TEST(of_two_who_is_last_less_often_than_it_costs_is_flagged)
+TEST_LOOP(of_two_who_is_last_less_often_than_it_costs_is_flagged, 0, 10)
 {
 	fx_seed((uint64_t)_i);
 	work_of_two(2400, 10 * MS);	/* no bursts: those are four times as late */
@@ -225,9 +211,8 @@ START_TEST(of_two_who_is_last_less_often_than_it_costs_is_flagged)
 	ck_assert_uint_eq(look(), 1);
 	ck_assert_int_eq(cases[0].who.rank, 1);
 }
-END_TEST
 
-START_TEST(of_two_who_are_late_in_turn_neither_is_flagged)
+TEST_LOOP(of_two_who_are_late_in_turn_neither_is_flagged, 0, 10)
 {
 	fx_seed((uint64_t)_i);
 	for (int k = 0; k < 4800; k++) {
@@ -241,9 +226,8 @@ START_TEST(of_two_who_are_late_in_turn_neither_is_flagged)
 	}
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(where_all_are_apart_the_last_is_named_alone)
+TEST(where_all_are_apart_the_last_is_named_alone)
 {
 	uint64_t end = now_ns + 6 * 60 * SECOND;
 
@@ -261,7 +245,6 @@ START_TEST(where_all_are_apart_the_last_is_named_alone)
 	ck_assert_uint_eq(nsuspected, 0);
 	ck_assert_int_eq(cases[0].who.rank, 3);
 }
-END_TEST
 
 /* As long as late[i] has it, from then on; every second operation finds the second set late. */
 static void work_of_sets(uint32_t windows, uint32_t n, const uint64_t *odd, const uint64_t *even)
@@ -295,7 +278,7 @@ static const struct {
 	  { 2, 5 } },
 };
 
-START_TEST(ranks_late_together_or_in_turn_are_all_named)
+TEST_LOOP(ranks_late_together_or_in_turn_are_all_named, 0, FX_COUNT(several))
 {
 	uint64_t blame_ns = 0, late_ns = several[_i].odd[several[_i].late[0]] + 300 * US;
 
@@ -311,7 +294,6 @@ START_TEST(ranks_late_together_or_in_turn_are_all_named)
 	ck_assert_uint_le(blame_ns, cases[0].said.ops * late_ns);
 	ck_assert_uint_ge(blame_ns, cases[0].said.ops * 4 * MS);
 }
-END_TEST
 
 /* Part of the time that the first case cost. */
 static double case_share(void)
@@ -320,7 +302,7 @@ static double case_share(void)
 }
 
 /* One of eight operations is timed: it stands for the others. */
-START_TEST(who_is_late_where_only_bursts_are_timed_costs_as_much)
+TEST(who_is_late_where_only_bursts_are_timed_costs_as_much)
 {
 	for (uint64_t seq = 0; seq < 8 * 2000; seq++) {
 		const uint64_t late[4] = { noise(), noise(), noise() + 2 * MS, noise() };
@@ -335,9 +317,8 @@ START_TEST(who_is_late_where_only_bursts_are_timed_costs_as_much)
 	ck_assert_int_eq(cases[0].who.rank, 2);
 	ck_assert_double_eq_tol(case_share(), 0.02, 0.004);
 }
-END_TEST
 
-START_TEST(since_is_when_it_began_and_figures_are_of_the_time_since_then)
+TEST_LOOP(since_is_when_it_began_and_figures_are_of_the_time_since_then, 0, 10)
 {
 	uint64_t began_ns;
 
@@ -361,7 +342,6 @@ START_TEST(since_is_when_it_began_and_figures_are_of_the_time_since_then)
 	ck_assert_uint_ge(cases[0].said.wall_ns + 20 * SECOND, now_ns - began_ns);
 	ck_assert_uint_ge(cases[0].said.ops + 200, (now_ns - began_ns) / STEP);
 }
-END_TEST
 
 static const struct {
 	uint64_t queued_ns;
@@ -376,7 +356,7 @@ static const struct {
 	{ 20 * MS, true, true, LATE_WHY_LAUNCHES },
 };
 
-START_TEST(why_it_is_late_is_told_as_far_as_its_calls_tell)
+TEST_LOOP(why_it_is_late_is_told_as_far_as_its_calls_tell, 0, FX_COUNT(whys))
 {
 	for (uint64_t k = 0; k < 2400; k++) {
 		uint64_t late[4];
@@ -400,9 +380,8 @@ START_TEST(why_it_is_late_is_told_as_far_as_its_calls_tell)
 	ck_assert_int_eq(cases[0].said.why, whys[_i].why);
 	ck_assert_uint_eq(cases[0].said.launched, whys[_i].why == LATE_WHY_LAUNCHES ? 4 : 0);
 }
-END_TEST
 
-START_TEST(a_process_that_is_forgotten_is_blamed_no_more)
+TEST(a_process_that_is_forgotten_is_blamed_no_more)
 {
 	work(4, 1, 2, 5 * MS);
 	pass(SECOND);
@@ -410,9 +389,8 @@ START_TEST(a_process_that_is_forgotten_is_blamed_no_more)
 	straggler_forget(straggler, 3);
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten)
+TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten)
 {
 	const uint64_t late[2] = { 0, 0 };
 	struct straggler_sums sums;
@@ -432,10 +410,9 @@ START_TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten)
 	ck_assert_uint_eq(look(), 1);
 	ck_assert(straggler_of(straggler, 3, 1, &sums));
 }
-END_TEST
 
 /* Anything may come in; nothing may be read or written where it should not. */
-START_TEST(hostile_operations_do_no_harm)
+TEST_LOOP(hostile_operations_do_no_harm, 0, 5)
 {
 	fx_seed((uint64_t)_i);
 	for (int k = 0; k < 20000; k++) {
@@ -462,36 +439,8 @@ START_TEST(hostile_operations_do_no_harm)
 	}
 	look();
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_comes_late_each_time_is_flagged_after_three_windows),
-		FX_LOOP(who_costs_one_percent_is_not_flagged, 0, 10),
-		FX_LOOP(who_costs_two_percent_is_flagged, 0, 10),
-		FX_LOOP(chance_flags_nobody, 0, 20),
-		FX_TEST(who_is_late_in_turn_with_others_is_not_flagged),
-		FX_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time),
-		FX_TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged),
-		FX_TEST(one_long_pause_in_each_window_is_a_pattern_when_it_is_always_the_same_rank),
-		FX_TEST(one_long_pause_is_a_checkpoint),
-		FX_LOOP(checkpoints_among_hiccups_are_no_pattern, 0, 5),
-		FX_LOOP(rare_long_pauses_are_found_among_more_short_ones, 0, 5),
-		FX_TEST(who_is_late_no_more_is_let_go_within_a_window),
-		FX_TEST(who_improves_by_less_than_half_stays_flagged),
-		FX_TEST(who_is_late_each_time_of_two_stands_out_as_well),
-		FX_LOOP(of_two_who_is_last_less_often_than_it_costs_is_flagged, 0, 10),
-		FX_LOOP(of_two_who_are_late_in_turn_neither_is_flagged, 0, 10),
-		FX_TEST(where_all_are_apart_the_last_is_named_alone),
-		FX_LOOP(ranks_late_together_or_in_turn_are_all_named, 0, FX_COUNT(several)),
-		FX_TEST(who_is_late_where_only_bursts_are_timed_costs_as_much),
-		FX_LOOP(since_is_when_it_began_and_figures_are_of_the_time_since_then, 0, 10),
-		FX_LOOP(why_it_is_late_is_told_as_far_as_its_calls_tell, 0, FX_COUNT(whys)),
-		FX_TEST(a_process_that_is_forgotten_is_blamed_no_more),
-		FX_TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten),
-		FX_LOOP(hostile_operations_do_no_harm, 0, 5),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

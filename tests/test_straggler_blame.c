@@ -3,7 +3,7 @@
 #include "tests/fx_straggler.h"
 
 /* What a slow mind would add up: each operation by itself. */
-START_TEST(sums_are_those_of_the_operations)
+TEST_LOOP(sums_are_those_of_the_operations, 0, 5)
 {
 	uint64_t wait[4] = { 0 }, last[4] = { 0 };
 	struct straggler_sums sums;
@@ -36,9 +36,8 @@ START_TEST(sums_are_those_of_the_operations)
 	}
 	ck_assert(!straggler_of(straggler, 5, 1, &sums));
 }
-END_TEST
 
-START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
+TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 {
 	struct straggler_lately one, other;
 
@@ -75,9 +74,8 @@ START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 	straggler_forget(straggler, 3);
 	ck_assert(!straggler_lately(straggler, 3, 1, &one));
 }
-END_TEST
 
-START_TEST(of_several_functions_the_one_that_costs_most_is_told)
+TEST(of_several_functions_the_one_that_costs_most_is_told)
 {
 	struct straggler_lately lately;
 
@@ -94,10 +92,9 @@ START_TEST(of_several_functions_the_one_that_costs_most_is_told)
 	ck_assert_str_eq(lately.func, "AllGather");
 	ck_assert_uint_eq(lately.late_ns, 9 * MS);
 }
-END_TEST
 
 /* Rank 1 waits for 7 ms: for both of those behind it for 1 ms, for the last alone for 6. */
-START_TEST(blame_is_the_median_waiting_of_the_others_shared)
+TEST(blame_is_the_median_waiting_of_the_others_shared)
 {
 	const uint64_t late[4] = { 0, 2 * MS, 3 * MS, 9 * MS };
 	struct straggler_sums sums, other;
@@ -115,9 +112,8 @@ START_TEST(blame_is_the_median_waiting_of_the_others_shared)
 	ck_assert_uint_eq(sums.blame_ns, sums.last * 13 * MS / 2);
 	ck_assert_uint_eq(other.blame_ns, sums.last * MS / 2);
 }
-END_TEST
 
-START_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
+TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
 {
 	const uint64_t late[4] = { 0, 0, 0, 20 * MS }, even[4] = { 0 };
 	struct straggler_recent recent;
@@ -150,10 +146,9 @@ START_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
 	ck_assert(straggler_recent(straggler, 4, 1, now_ns + 3600 * SECOND, &recent));
 	ck_assert_uint_eq(recent.blame_ns, 0);
 }
-END_TEST
 
 /* Parts end when the clock's time is a multiple of 7.5 s: one of them at 1005 s. */
-START_TEST(the_last_minute_stands_in_eighths_of_it)
+TEST(the_last_minute_stands_in_eighths_of_it)
 {
 	static const double wanted[STRAGGLER_HISTORY] = { 0, 0, 0, 0.133, 0.2, 0.067, -1, -1 };
 	const uint64_t late[4] = { 0, 0, 0, 20 * MS }, even[4] = { 0 };
@@ -185,7 +180,6 @@ START_TEST(the_last_minute_stands_in_eighths_of_it)
 	straggler_history(straggler, 5, 1, now_ns, &culprit);
 	ck_assert_double_lt(culprit.ops_per_s[0], 0);	/* nobody knows it */
 }
-END_TEST
 
 /* Two of four are here; `away` is how late one elsewhere comes after the last here. */
 static void half_here(uint64_t away)
@@ -199,7 +193,7 @@ static void half_here(uint64_t away)
 	pass(STEP);
 }
 
-START_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed)
+TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed)
 {
 	struct straggler_sums sums;
 	uint64_t truth = 0;
@@ -218,9 +212,8 @@ START_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed)
 	ck_assert_uint_le(sums.last, 240);
 	ck_assert_uint_le(sums.blame_ns, 240 * 300 * US);
 }
-END_TEST
 
-START_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named)
+TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named)
 {
 	for (int k = 0; k < 600; k++)
 		half_here(0);
@@ -229,9 +222,8 @@ START_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named)
 	ck_assert_uint_eq(look(), 1);
 	ck_assert_int_eq(cases[0].said.verdict, VERDICT_SLOWER);
 }
-END_TEST
 
-START_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits)
+TEST(a_rank_that_is_alone_here_knows_how_long_it_waits)
 {
 	struct straggler_sums sums;
 
@@ -247,7 +239,6 @@ START_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits)
 	ck_assert_uint_eq(sums.remote_wait_ns, 100 * 3 * MS);
 	ck_assert_uint_eq(sums.wait_ns, sums.remote_wait_ns);
 }
-END_TEST
 
 /*
  * Ranks 0 and 1 are in tp (2), 1 and 2 in dp (3): rank 0 comes late to tp, rank 1 has
@@ -294,7 +285,7 @@ static void others_come(void)
 }
 
 /* Its GPUs' operations are found even if others have taken their places meanwhile. */
-START_TEST(inherited_lateness_is_its_roots)
+TEST(inherited_lateness_is_its_roots)
 {
 	struct straggler_sums root, heir;
 
@@ -313,10 +304,9 @@ START_TEST(inherited_lateness_is_its_roots)
 	ck_assert_uint_eq(heir.blame_ns, 0);
 	ck_assert_uint_ge(root.blame_ns, 2 * 2300 * 5 * MS);
 }
-END_TEST
 
 /* Rank 0 is in a long transfer with a rank elsewhere before it meets rank 1. */
-START_TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing)
+TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing)
 {
 	const uint64_t late[2] = { 5 * MS, 0 };
 
@@ -333,9 +323,8 @@ START_TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing)
 	}
 	ck_assert_uint_eq(look(), 0);
 }
-END_TEST
 
-START_TEST(whose_part_is_missing_is_not_waited_for_elsewhere)
+TEST(whose_part_is_missing_is_not_waited_for_elsewhere)
 {
 	const uint64_t late[4] = { 0, 0, 0, 5 * MS };
 	struct straggler_sums before, after;
@@ -354,10 +343,9 @@ START_TEST(whose_part_is_missing_is_not_waited_for_elsewhere)
 	ck_assert_uint_eq(after.remote_wait_ns, 0);
 	ck_assert_uint_eq(after.wait_ns, before.wait_ns);
 }
-END_TEST
 
 /* Rank 2 keeps 0 and 1 waiting; all leave together, and 0 then takes its time. */
-START_TEST(who_has_waited_together_with_the_others_is_late_by_itself)
+TEST(who_has_waited_together_with_the_others_is_late_by_itself)
 {
 	struct straggler_sums own, before;
 
@@ -378,9 +366,8 @@ START_TEST(who_has_waited_together_with_the_others_is_late_by_itself)
 	ck_assert_uint_eq(own.blame_ns, own.judged * 5 * MS);
 	ck_assert_uint_eq(before.blame_ns, before.judged * 5 * MS);
 }
-END_TEST
 
-START_TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys)
+TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys)
 {
 	struct straggler_sums heir;
 
@@ -403,26 +390,8 @@ START_TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys)
 	ck_assert(straggler_of(straggler, 2, 3, &heir));
 	ck_assert_uint_eq(heir.blame_ns, 0);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged),
-		FX_TEST(of_several_functions_the_one_that_costs_most_is_told),
-		FX_LOOP(sums_are_those_of_the_operations, 0, 5),
-		FX_TEST(blame_is_the_median_waiting_of_the_others_shared),
-		FX_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come),
-		FX_TEST(the_last_minute_stands_in_eighths_of_it),
-		FX_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed),
-		FX_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named),
-		FX_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits),
-		FX_TEST(inherited_lateness_is_its_roots),
-		FX_TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing),
-		FX_TEST(whose_part_is_missing_is_not_waited_for_elsewhere),
-		FX_TEST(who_has_waited_together_with_the_others_is_late_by_itself),
-		FX_TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -53,7 +53,7 @@ static const char *kind_of(json_t *line)
 	return json_string_value(json_object_get(line, "kind"));
 }
 
-START_TEST(what_happens_is_told_at_once)
+TEST(what_happens_is_told_at_once)
 {
 	int fd = follow("/v1/stream");
 	char *answer = fx_receive(fd, NULL);
@@ -87,9 +87,8 @@ START_TEST(what_happens_is_told_at_once)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_line_makes_the_server_due_at_once)
+TEST(a_line_makes_the_server_due_at_once)
 {
 	int fd = follow("/v1/stream");
 
@@ -99,9 +98,8 @@ START_TEST(a_line_makes_the_server_due_at_once)
 	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(only_the_kinds_that_were_asked_for_are_told)
+TEST(only_the_kinds_that_were_asked_for_are_told)
 {
 	int fd = follow("/v1/stream?kinds=process");
 	const char *at;
@@ -121,9 +119,8 @@ START_TEST(only_the_kinds_that_were_asked_for_are_told)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_slow_client_loses_lines_and_is_told_how_many)
+TEST(a_slow_client_loses_lines_and_is_told_how_many)
 {
 	static const uint64_t sent = 5000;
 	int fd = follow("/v1/stream");
@@ -162,9 +159,8 @@ START_TEST(a_slow_client_loses_lines_and_is_told_how_many)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_slow_client_costs_the_others_nothing)
+TEST(a_slow_client_costs_the_others_nothing)
 {
 	int slow = follow("/v1/stream"), quick = follow("/v1/stream");
 	uint64_t lines = 0;
@@ -185,9 +181,8 @@ START_TEST(a_slow_client_costs_the_others_nothing)
 	close(slow);
 	close(quick);
 }
-END_TEST
 
-START_TEST(a_client_that_hangs_up_in_silence_is_noticed)
+TEST(a_client_that_hangs_up_in_silence_is_noticed)
 {
 	int fd[64];
 
@@ -202,9 +197,8 @@ START_TEST(a_client_that_hangs_up_in_silence_is_noticed)
 	json_decref(fx_get("/v1/status", 200));
 	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(a_quiet_stream_lasts)
+TEST(a_quiet_stream_lasts)
 {
 	int fd = follow("/v1/stream");
 	char *answer;
@@ -220,16 +214,14 @@ START_TEST(a_quiet_stream_lasts)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
-START_TEST(the_server_ends_while_streams_sleep_and_wait)
+TEST(the_server_ends_while_streams_sleep_and_wait)
 {
 	follow("/v1/stream");
 	follow("/v1/stream?kinds=collective");
 	for (uint64_t seq = 0; seq < 1000; seq++)
 		finish(seq);	/* teardown closes the server */
 }
-END_TEST
 
 /* ---- records ------------------------------------------------------------------------ */
 
@@ -259,7 +251,7 @@ static json_t *told_next(int fd, char **answer, const char **at)
 	return next_line(at);
 }
 
-START_TEST(records_come_as_they_lie_with_what_they_refer_to)
+TEST(records_come_as_they_lie_with_what_they_refer_to)
 {
 	struct process *p = a_process(7);
 	int fd = follow("/v1/stream?kinds=record");
@@ -298,7 +290,6 @@ START_TEST(records_come_as_they_lie_with_what_they_refer_to)
 	free(answer);
 	close(fd);
 }
-END_TEST
 
 /* Add up what has come: records, and how many are missing before each line. */
 static void count_records(int fd, uint64_t *expected, uint64_t *got, uint64_t *missing)
@@ -318,7 +309,7 @@ static void count_records(int fd, uint64_t *expected, uint64_t *got, uint64_t *m
 	free(answer);
 }
 
-START_TEST(records_that_are_lost_show_in_the_count)
+TEST(records_that_are_lost_show_in_the_count)
 {
 	static const uint64_t sent = 4000;
 	struct process *p = a_process(7);
@@ -337,9 +328,8 @@ START_TEST(records_that_are_lost_show_in_the_count)
 	ck_assert_uint_gt(missing, 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(records_of_other_processes_and_of_other_kinds_are_not_told)
+TEST(records_of_other_processes_and_of_other_kinds_are_not_told)
 {
 	struct process *mine = a_process(7), *other = a_process(8);
 	int some = follow("/v1/stream?kinds=record&pid=7"), none = follow("/v1/stream");
@@ -366,9 +356,8 @@ START_TEST(records_of_other_processes_and_of_other_kinds_are_not_told)
 	close(some);
 	close(none);
 }
-END_TEST
 
-START_TEST(a_fifth_client_gets_no_records_until_another_goes)
+TEST(a_fifth_client_gets_no_records_until_another_goes)
 {
 	int fd[4];
 
@@ -383,24 +372,8 @@ START_TEST(a_fifth_client_gets_no_records_until_another_goes)
 	free(fx_receive(fd[2], NULL));
 	json_decref(fx_get("/v1/stream?kinds=record", 429));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_happens_is_told_at_once),
-		FX_TEST(a_line_makes_the_server_due_at_once),
-		FX_TEST(only_the_kinds_that_were_asked_for_are_told),
-		FX_TEST(a_slow_client_loses_lines_and_is_told_how_many),
-		FX_TEST(a_slow_client_costs_the_others_nothing),
-		FX_TEST(a_client_that_hangs_up_in_silence_is_noticed),
-		FX_TEST(a_quiet_stream_lasts),
-		FX_TEST(the_server_ends_while_streams_sleep_and_wait),
-		FX_TEST(records_come_as_they_lie_with_what_they_refer_to),
-		FX_TEST(records_that_are_lost_show_in_the_count),
-		FX_TEST(records_of_other_processes_and_of_other_kinds_are_not_told),
-		FX_TEST(a_fifth_client_gets_no_records_until_another_goes),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

@@ -31,7 +31,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-START_TEST(every_value_lies_within_the_bounds_of_its_bucket)
+TEST(every_value_lies_within_the_bounds_of_its_bucket)
 {
 	for (int i = 0; i < 100000; i++) {
 		uint64_t value = random_duration();
@@ -41,9 +41,8 @@ START_TEST(every_value_lies_within_the_bounds_of_its_bucket)
 		ck_assert_uint_lt(value, histogram_upper(bucket));
 	}
 }
-END_TEST
 
-START_TEST(power_of_two_is_the_first_value_of_its_bucket)
+TEST(power_of_two_is_the_first_value_of_its_bucket)
 {
 	for (int e = HISTOGRAM_FIRST + 1; e < HISTOGRAM_FIRST + HISTOGRAM_OCTAVES; e++) {
 		uint64_t value = UINT64_C(1) << e;
@@ -52,9 +51,8 @@ START_TEST(power_of_two_is_the_first_value_of_its_bucket)
 		ck_assert_uint_eq(histogram_lower(histogram_bucket(value)), value);
 	}
 }
-END_TEST
 
-START_TEST(values_out_of_range_go_to_the_end_buckets)
+TEST(values_out_of_range_go_to_the_end_buckets)
 {
 	ck_assert_uint_eq(histogram_bucket(0), 0);
 	ck_assert_uint_eq(histogram_bucket(256), 0);
@@ -62,9 +60,8 @@ START_TEST(values_out_of_range_go_to_the_end_buckets)
 	ck_assert_uint_eq(histogram_bucket(UINT64_C(1) << 48), HISTOGRAM_BUCKETS - 1);
 	ck_assert_uint_eq(histogram_bucket(UINT64_C(1) << 49), HISTOGRAM_BUCKETS - 1);
 }
-END_TEST
 
-START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
+TEST_LOOP(quantiles_are_close_to_those_of_the_sorted_values, 0, 20)
 {
 	static const double quantiles[] = { 0, 0.1, 0.5, 0.9, 0.99, 0.999, 1 };
 	enum { N = 4000 };
@@ -87,9 +84,8 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 		ck_assert_double_le(fabs(got - exact), ERROR * exact);
 	}
 }
-END_TEST
 
-START_TEST(parts_make_the_histogram_of_all_values)
+TEST(parts_make_the_histogram_of_all_values)
 {
 	static uint32_t part[2][HISTOGRAM_PARTS][HISTOGRAM_PART];
 	static struct histogram merged, all;
@@ -106,27 +102,16 @@ START_TEST(parts_make_the_histogram_of_all_values)
 				     part[i / HISTOGRAM_PARTS][i % HISTOGRAM_PARTS]);
 	ck_assert_mem_eq(&merged, &all, sizeof(all));
 }
-END_TEST
 
-START_TEST(empty_histogram_has_no_quantile)
+TEST(empty_histogram_has_no_quantile)
 {
 	static struct histogram h;
 
 	ck_assert_uint_eq(histogram_quantile(&h, 0.5), UNKNOWN_U64);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(every_value_lies_within_the_bounds_of_its_bucket),
-		FX_TEST(power_of_two_is_the_first_value_of_its_bucket),
-		FX_TEST(values_out_of_range_go_to_the_end_buckets),
-		FX_LOOP(quantiles_are_close_to_those_of_the_sorted_values, 0, 20),
-		FX_TEST(parts_make_the_histogram_of_all_values),
-		FX_TEST(empty_histogram_has_no_quantile),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void teardown(void)
 }
 
 /* Steps of random size; what was taken in changes if and only if the reader is told so. */
-START_TEST(state_stands_still_until_the_reading_has_ended)
+TEST_LOOP(state_stands_still_until_the_reading_has_ended, 0, 20)
 {
 	fx_seed((uint64_t)_i);
 	for (int reading = 0; reading < 50; reading++) {
@@ -78,9 +78,8 @@ START_TEST(state_stands_still_until_the_reading_has_ended)
 		ck_assert_uint_eq(taken, added);
 	}
 }
-END_TEST
 
-START_TEST(reader_without_others_goes_through_in_one_go)
+TEST(reader_without_others_goes_through_in_one_go)
 {
 	struct hold_reader alone = { .most = 1 };
 
@@ -89,9 +88,8 @@ START_TEST(reader_without_others_goes_through_in_one_go)
 	hold_end(&h);
 	ck_assert_uint_eq(turns, 0);
 }
-END_TEST
 
-START_TEST(breath_is_a_turn_of_the_others_at_once)
+TEST(breath_is_a_turn_of_the_others_at_once)
 {
 	adds_a_turn = ROOM;
 	hold_begin(&reader, &h);
@@ -101,16 +99,9 @@ START_TEST(breath_is_a_turn_of_the_others_at_once)
 	ck_assert_uint_eq(taken, 2 * ROOM);
 	hold_end(&h);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(state_stands_still_until_the_reading_has_ended, 0, 20),
-		FX_TEST(reader_without_others_goes_through_in_one_go),
-		FX_TEST(breath_is_a_turn_of_the_others_at_once),
-	};
-
 	fx_seed_anew();
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

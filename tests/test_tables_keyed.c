@@ -228,26 +228,23 @@ static void run(bool refuses, uint32_t of_accounts, int nth)
 	keyed_deinit(&t);
 }
 
-START_TEST(oldest_makes_room_as_in_the_model)
+TEST_LOOP(oldest_makes_room_as_in_the_model, 0, 20)
 {
 	run(false, 1, _i);
 }
-END_TEST
 
-START_TEST(oldest_of_the_account_with_most_makes_room_as_in_the_model)
+TEST_LOOP(oldest_of_the_account_with_most_makes_room_as_in_the_model, 0, 20)
 {
 	run(false, 4, _i);
 }
-END_TEST
 
-START_TEST(full_table_refuses_as_in_the_model)
+TEST_LOOP(full_table_refuses_as_in_the_model, 0, 20)
 {
 	run(true, 4, _i);
 }
-END_TEST
 
 /* Without the eight keys of one hash, the model would say nothing about them. */
-START_TEST(keys_of_one_hash_are_told_apart)
+TEST(keys_of_one_hash_are_told_apart)
 {
 	struct key one = make_key(0), other = make_key(7);
 
@@ -264,9 +261,8 @@ START_TEST(keys_of_one_hash_are_told_apart)
 	ck_assert_uint_eq(((struct item *)keyed_find(&t, &other))->value, 1);
 	keyed_deinit(&t);
 }
-END_TEST
 
-START_TEST(who_has_most_cannot_push_out_what_others_have)
+TEST(who_has_most_cannot_push_out_what_others_have)
 {
 	bool made;
 
@@ -282,27 +278,16 @@ START_TEST(who_has_most_cannot_push_out_what_others_have)
 	ck_assert_uint_eq(t.evicted, KEYS - 8);
 	keyed_deinit(&t);
 }
-END_TEST
 
-START_TEST(table_that_was_never_made_is_empty)
+TEST(table_that_was_never_made_is_empty)
 {
 	const struct keyed never = { .evicted = 0 };
 
 	ck_assert_ptr_null(keyed_next(&never, NULL));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(oldest_makes_room_as_in_the_model, 0, 20),
-		FX_LOOP(oldest_of_the_account_with_most_makes_room_as_in_the_model, 0, 20),
-		FX_LOOP(full_table_refuses_as_in_the_model, 0, 20),
-		FX_TEST(keys_of_one_hash_are_told_apart),
-		FX_TEST(who_has_most_cannot_push_out_what_others_have),
-		FX_TEST(table_that_was_never_made_is_empty),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -35,7 +35,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-START_TEST(few_rows_are_all_kept)
+TEST(few_rows_are_all_kept)
 {
 	for (uint64_t i = 0; i < ROOM; i++)
 		offer(i);
@@ -43,7 +43,6 @@ START_TEST(few_rows_are_all_kept)
 	ck_assert_uint_eq(l.left_out, 0);
 	ck_assert_uint_eq(*(uint64_t *)nearest_row(&l, 5), 5);
 }
-END_TEST
 
 /* Rising, falling, at random, and all the same. */
 static uint64_t value(int way, uint64_t i)
@@ -51,7 +50,7 @@ static uint64_t value(int way, uint64_t i)
 	return way == 0 ? i : way == 1 ? MANY - i : way == 2 ? fx_random() % 1000 : 7;
 }
 
-START_TEST(of_many_the_nearest_are_kept_in_whatever_order_they_come)
+TEST_LOOP(of_many_the_nearest_are_kept_in_whatever_order_they_come, 0, 4)
 {
 	static uint64_t all[MANY];
 
@@ -65,14 +64,8 @@ START_TEST(of_many_the_nearest_are_kept_in_whatever_order_they_come)
 	for (uint32_t i = 0; i < ROOM; i++)
 		ck_assert_uint_eq(*(uint64_t *)nearest_row(&l, i), all[i]);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(few_rows_are_all_kept),
-		FX_LOOP(of_many_the_nearest_are_kept_in_whatever_order_they_come, 0, 4),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -28,7 +28,7 @@ static uint64_t slow_quantile(const uint64_t *values, uint32_t n, uint32_t perce
 	return UNKNOWN_U64;
 }
 
-START_TEST(quantiles_are_those_of_the_last_values)
+TEST_LOOP(quantiles_are_those_of_the_last_values, 0, 10)
 {
 	uint64_t all[1000];
 	struct rolling r = { 0 };
@@ -45,22 +45,15 @@ START_TEST(quantiles_are_those_of_the_last_values)
 					  slow_quantile(&all[i + 1 - n], n, percent));
 	}
 }
-END_TEST
 
-START_TEST(of_no_values_there_is_no_quantile)
+TEST(of_no_values_there_is_no_quantile)
 {
 	struct rolling r = { 0 };
 
 	ck_assert_uint_eq(rolling_quantile(&r, 50), UNKNOWN_U64);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(quantiles_are_those_of_the_last_values, 0, 10),
-		FX_TEST(of_no_values_there_is_no_quantile),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

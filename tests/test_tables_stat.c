@@ -30,7 +30,7 @@ static size_t below(double x, bool or_equal)
 	return sum;
 }
 
-START_TEST(median_has_half_of_the_values_on_either_side)
+TEST_LOOP(median_has_half_of_the_values_on_either_side, 0, 50)
 {
 	double median;
 
@@ -42,9 +42,8 @@ START_TEST(median_has_half_of_the_values_on_either_side)
 	if (n % 2 == 0)
 		ck_assert_double_eq(2 * median, sorted[n / 2 - 1] + sorted[n / 2]);
 }
-END_TEST
 
-START_TEST(quantile_is_the_least_value_that_its_part_does_not_exceed)
+TEST_LOOP(quantile_is_the_least_value_that_its_part_does_not_exceed, 0, 50)
 {
 	make_values(_i);
 	for (int percent = 0; percent <= 100; percent++) {
@@ -57,18 +56,16 @@ START_TEST(quantile_is_the_least_value_that_its_part_does_not_exceed)
 					    percent / 100.0 * (double)n + 1e-9);
 	}
 }
-END_TEST
 
-START_TEST(of_two_in_the_middle_a_quantile_is_the_lower_and_a_median_their_mean)
+TEST(of_two_in_the_middle_a_quantile_is_the_lower_and_a_median_their_mean)
 {
 	double four[] = { 8, 1, 4, 2 };
 
 	ck_assert_double_eq(stat_quantile(four, 4, 0.5), 2);
 	ck_assert_double_eq(stat_median(four, 4), 3);
 }
-END_TEST
 
-START_TEST(half_of_the_distances_are_no_more_than_the_mad)
+TEST_LOOP(half_of_the_distances_are_no_more_than_the_mad, 0, 50)
 {
 	double middle, mad;
 	size_t nearer = 0, no_farther = 0;
@@ -83,10 +80,9 @@ START_TEST(half_of_the_distances_are_no_more_than_the_mad)
 	ck_assert_uint_le(2 * nearer, n);
 	ck_assert_uint_ge(2 * no_farther, n);
 }
-END_TEST
 
 /* Two of seven points are wild: the line goes through the others. */
-START_TEST(wild_points_do_not_move_the_line)
+TEST_LOOP(wild_points_do_not_move_the_line, 0, 20)
 {
 	double x[7], y[7], scratch[STAT_PAIRS(7)], slope, at_zero;
 	double want_slope, want_zero;
@@ -104,18 +100,9 @@ START_TEST(wild_points_do_not_move_the_line)
 	ck_assert_double_eq_tol(slope, want_slope, 1e-9);
 	ck_assert_double_eq_tol(at_zero, want_zero, 1e-9);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(median_has_half_of_the_values_on_either_side, 0, 50),
-		FX_LOOP(quantile_is_the_least_value_that_its_part_does_not_exceed, 0, 50),
-		FX_TEST(of_two_in_the_middle_a_quantile_is_the_lower_and_a_median_their_mean),
-		FX_LOOP(half_of_the_distances_are_no_more_than_the_mad, 0, 50),
-		FX_LOOP(wild_points_do_not_move_the_line, 0, 20),
-	};
-
 	fx_seed_anew();
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

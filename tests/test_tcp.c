@@ -38,14 +38,13 @@ static const char *const good[][2] = {
 	{ "[2001:db8::7]:80", "2001:db8::7 80" },
 };
 
-START_TEST(an_address_is_numeric_and_loopback_unless_it_is_given)
+TEST_LOOP(an_address_is_numeric_and_loopback_unless_it_is_given, 0, FX_COUNT(good))
 {
 	char out[80];
 
 	parsed(good[_i][0], out);
 	ck_assert_str_eq(out, good[_i][1]);
 }
-END_TEST
 
 static const char *const bad[] = {
 	"", ":", "0", "65536", "99999999999999999999", "host:80", "127.0.0.1", "127.0.0.1:",
@@ -53,15 +52,14 @@ static const char *const bad[] = {
 	"[000000000000000000000000000000000000000000000000000000000000000::1]:80",
 };
 
-START_TEST(anything_else_is_refused)
+TEST_LOOP(anything_else_is_refused, 0, FX_COUNT(bad))
 {
 	struct tcp_address a;
 
 	ck_assert_int_eq(tcp_parse(bad[_i], &a), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_place_that_is_taken_is_an_error)
+TEST(a_place_that_is_taken_is_an_error)
 {
 	struct tcp_address a;
 	int fd;
@@ -74,15 +72,8 @@ START_TEST(a_place_that_is_taken_is_an_error)
 	ck_assert_int_eq(tcp_listen(&a), -EADDRINUSE);
 	close(fd);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(an_address_is_numeric_and_loopback_unless_it_is_given, 0, FX_COUNT(good)),
-		FX_LOOP(anything_else_is_refused, 0, FX_COUNT(bad)),
-		FX_TEST(a_place_that_is_taken_is_an_error),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

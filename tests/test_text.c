@@ -20,12 +20,11 @@ static const struct {
 	{ 10737418240, "10GiB" },    { 1363149, "1.3MiB" },   { UINT64_MAX, "16EiB" },
 };
 
-START_TEST(sizes_are_in_powers_of_1024_with_three_digits)
+TEST_LOOP(sizes_are_in_powers_of_1024_with_three_digits, 0, FX_COUNT(sizes))
 {
 	text_bytes(buf, sizeof(buf), sizes[_i].bytes);
 	ck_assert_str_eq(buf, sizes[_i].text);
 }
-END_TEST
 
 static const struct {
 	uint64_t bytes;
@@ -35,12 +34,11 @@ static const struct {
 	{ UINT64_MAX, "18.4EB" },
 };
 
-START_TEST(or_in_powers_of_1000)
+TEST_LOOP(or_in_powers_of_1000, 0, FX_COUNT(si_sizes))
 {
 	text_bytes_si(buf, sizeof(buf), si_sizes[_i].bytes);
 	ck_assert_str_eq(buf, si_sizes[_i].text);
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -52,7 +50,7 @@ static const struct {
 	{ " 4", -1 }, { "nan", -1 },
 };
 
-START_TEST(sizes_are_read_with_either)
+TEST_LOOP(sizes_are_read_with_either, 0, FX_COUNT(read_sizes))
 {
 	double bytes = -1;
 	int r = text_parse_bytes(read_sizes[_i].text, &bytes);
@@ -60,7 +58,6 @@ START_TEST(sizes_are_read_with_either)
 	ck_assert_int_eq(r, read_sizes[_i].bytes < 0 ? -EINVAL : 0);
 	ck_assert_double_eq(bytes, read_sizes[_i].bytes);
 }
-END_TEST
 
 static const struct {
 	uint64_t ns;
@@ -81,14 +78,13 @@ static const struct {
 	{ UINT64_C(273600000000000), "3d04h" },
 };
 
-START_TEST(durations_and_ages_read_as_people_say_them)
+TEST_LOOP(durations_and_ages_read_as_people_say_them, 0, FX_COUNT(durations))
 {
 	text_duration(buf, sizeof(buf), durations[_i].ns);
 	ck_assert_str_eq(buf, durations[_i].text);
 }
-END_TEST
 
-START_TEST(counts_rates_and_microseconds_keep_three_digits)
+TEST(counts_rates_and_microseconds_keep_three_digits)
 {
 	static const struct {
 		void (*format)(char *out, size_t size, double n);
@@ -110,9 +106,8 @@ START_TEST(counts_rates_and_microseconds_keep_three_digits)
 		ck_assert_str_eq(buf, cases[i].text);
 	}
 }
-END_TEST
 
-START_TEST(no_number_overflows_text_max)
+TEST(no_number_overflows_text_max)
 {
 	static const double extremes[] = { 0, 1, 1e18, 1e300, 9.999e17 };
 	char small[TEXT_MAX + 1];
@@ -130,9 +125,8 @@ START_TEST(no_number_overflows_text_max)
 	text_duration(small, TEXT_MAX, UINT64_MAX);
 	ck_assert_uint_lt(strlen(small), TEXT_MAX);
 }
-END_TEST
 
-START_TEST(a_wide_character_takes_two_columns_and_a_combining_one_none)
+TEST(a_wide_character_takes_two_columns_and_a_combining_one_none)
 {
 	ck_assert_int_eq(text_width("dp"), 2);
 	ck_assert_int_eq(text_width("größe"), 5);
@@ -140,9 +134,8 @@ START_TEST(a_wide_character_takes_two_columns_and_a_combining_one_none)
 	ck_assert_int_eq(text_width("e\xcc\x81"), 1);
 	ck_assert_int_eq(text_width("🙂"), 2);
 }
-END_TEST
 
-START_TEST(what_is_too_long_ends_in_a_tilde)
+TEST(what_is_too_long_ends_in_a_tilde)
 {
 	ck_assert_int_eq(text_fit(buf, sizeof(buf), "tensor-parallel", 8), 8);
 	ck_assert_str_eq(buf, "tensor-~");
@@ -156,9 +149,8 @@ START_TEST(what_is_too_long_ends_in_a_tilde)
 	ck_assert_int_eq(text_fit(buf, 4, "größe", 5), 3);
 	ck_assert_str_eq(buf, "gr~");
 }
-END_TEST
 
-START_TEST(a_name_cannot_send_escape_sequences)
+TEST(a_name_cannot_send_escape_sequences)
 {
 	text_fit(buf, sizeof(buf), "a\033[2Jb\x7f\xc2\x9b" "c\xff\xc3", 40);
 	ck_assert_str_eq(buf, "a?[2Jb???c??");
@@ -167,10 +159,9 @@ START_TEST(a_name_cannot_send_escape_sequences)
 	text_fit(buf, sizeof(buf), "\xed\xa0\x80|\xf4\x90\x80\x80|\xc0\xaf", 40);
 	ck_assert_str_eq(buf, "???|????|??");
 }
-END_TEST
 
 /* Random bytes: what comes out is clean, fits, and has the width that is said. */
-START_TEST(whatever_the_bytes_the_result_is_clean_and_fits)
+TEST(whatever_the_bytes_the_result_is_clean_and_fits)
 {
 	unsigned seed = 1;
 
@@ -195,9 +186,8 @@ START_TEST(whatever_the_bytes_the_result_is_clean_and_fits)
 		}
 	}
 }
-END_TEST
 
-START_TEST(ascii_keeps_the_width)
+TEST(ascii_keeps_the_width)
 {
 	strcpy(buf, "größe 日本");
 	text_to_ascii(buf);
@@ -209,9 +199,8 @@ START_TEST(ascii_keeps_the_width)
 	text_to_ascii(buf);
 	ck_assert_str_eq(buf, " 01234567");
 }
-END_TEST
 
-START_TEST(durations_are_read_with_and_without_a_unit)
+TEST(durations_are_read_with_and_without_a_unit)
 {
 	uint64_t ns = 0;
 
@@ -224,9 +213,8 @@ START_TEST(durations_are_read_with_and_without_a_unit)
 	ck_assert_int_eq(text_parse_duration("0", &ns), 0);
 	ck_assert_uint_eq(ns, 0);
 }
-END_TEST
 
-START_TEST(what_is_no_duration_or_number_is_refused)
+TEST(what_is_no_duration_or_number_is_refused)
 {
 	static const char *const wrong[] = {
 		"", "x", "-1", "1y", "nan", "inf", "1e30", " 1", "1 s",
@@ -247,25 +235,8 @@ START_TEST(what_is_no_duration_or_number_is_refused)
 	ck_assert_int_eq(text_parse_integer("100", 0, 100, &n), 0);
 	ck_assert_int_eq(n, 100);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(sizes_are_in_powers_of_1024_with_three_digits, 0, FX_COUNT(sizes)),
-		FX_LOOP(or_in_powers_of_1000, 0, FX_COUNT(si_sizes)),
-		FX_LOOP(sizes_are_read_with_either, 0, FX_COUNT(read_sizes)),
-		FX_LOOP(durations_and_ages_read_as_people_say_them, 0, FX_COUNT(durations)),
-		FX_TEST(counts_rates_and_microseconds_keep_three_digits),
-		FX_TEST(no_number_overflows_text_max),
-		FX_TEST(a_wide_character_takes_two_columns_and_a_combining_one_none),
-		FX_TEST(what_is_too_long_ends_in_a_tilde),
-		FX_TEST(a_name_cannot_send_escape_sequences),
-		FX_TEST(whatever_the_bytes_the_result_is_clean_and_fits),
-		FX_TEST(ascii_keeps_the_width),
-		FX_TEST(durations_are_read_with_and_without_a_unit),
-		FX_TEST(what_is_no_duration_or_number_is_refused),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int pass(int seconds, double share)
 	return steps;
 }
 
-START_TEST(above_the_budget_it_goes_down_step_by_step)
+TEST(above_the_budget_it_goes_down_step_by_step)
 {
 	ck_assert_int_eq(pass(THRIFT_LOOKS - 1, 2 * BUDGET), 0);
 	ck_assert_int_eq(pass(1, 2 * BUDGET), 1);
@@ -46,16 +46,14 @@ START_TEST(above_the_budget_it_goes_down_step_by_step)
 	ck_assert_uint_eq(t.cap, NCI_LEVEL_OPS);
 	ck_assert_int_eq(pass(1000, 2 * BUDGET), 0);	/* there is nothing below */
 }
-END_TEST
 
-START_TEST(a_few_callbacks_that_were_interrupted_do_not_lower_it)
+TEST(a_few_callbacks_that_were_interrupted_do_not_lower_it)
 {
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(pass(4, BUDGET / 10) + pass(1, 100 * BUDGET), 0);
 }
-END_TEST
 
-START_TEST(it_comes_back_when_half_of_the_budget_would_do)
+TEST(it_comes_back_when_half_of_the_budget_would_do)
 {
 	pass(THRIFT_LOOKS, 2 * BUDGET);
 	ck_assert_int_eq(pass(1000, 0.7 * BUDGET), 0);
@@ -63,7 +61,6 @@ START_TEST(it_comes_back_when_half_of_the_budget_would_do)
 	ck_assert_uint_eq(t.cap, WISH_KEEP);
 	ck_assert_uint_eq(level, NCI_LEVEL_NET);
 }
-END_TEST
 
 /* Seconds until the next step up, after it was too much again at once. */
 static int until_back(void)
@@ -77,7 +74,7 @@ static int until_back(void)
 	return seconds;
 }
 
-START_TEST(what_does_not_last_is_tried_less_and_less_often)
+TEST(what_does_not_last_is_tried_less_and_less_often)
 {
 	ck_assert_int_eq(until_back(), 60);
 	ck_assert_int_eq(until_back(), 120);
@@ -88,17 +85,15 @@ START_TEST(what_does_not_last_is_tried_less_and_less_often)
 	pass(3 * 3600, 0.1 * BUDGET);	/* it has lasted */
 	ck_assert_int_le(until_back(), 60);
 }
-END_TEST
 
-START_TEST(a_process_that_does_not_follow_is_not_lowered_further)
+TEST(a_process_that_does_not_follow_is_not_lowered_further)
 {
 	follows = false;
 	ck_assert_int_eq(pass(100, 2 * BUDGET), 1);
 	ck_assert_uint_eq(t.cap, NCI_LEVEL_KERNEL);
 }
-END_TEST
 
-START_TEST(what_was_at_kernel_comes_back_there)
+TEST(what_was_at_kernel_comes_back_there)
 {
 	level = usual = NCI_LEVEL_KERNEL;
 	pass(THRIFT_LOOKS, 2 * BUDGET);
@@ -107,9 +102,8 @@ START_TEST(what_was_at_kernel_comes_back_there)
 	pass(100, 0.1 * BUDGET);
 	ck_assert_uint_eq(t.cap, WISH_KEEP);
 }
-END_TEST
 
-START_TEST(what_somebody_wants_or_what_is_not_known_is_not_judged)
+TEST(what_somebody_wants_or_what_is_not_known_is_not_judged)
 {
 	struct thrift_look look = { .share = 1, .budget = BUDGET, .level = NCI_LEVEL_NET };
 
@@ -128,19 +122,8 @@ START_TEST(what_somebody_wants_or_what_is_not_known_is_not_judged)
 	for (int i = 0; i < 2 * THRIFT_LOOKS; i++)
 		ck_assert(!thrift_look(&t, &look, now_ns += SECOND));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(above_the_budget_it_goes_down_step_by_step),
-		FX_TEST(a_few_callbacks_that_were_interrupted_do_not_lower_it),
-		FX_TEST(it_comes_back_when_half_of_the_budget_would_do),
-		FX_TEST(what_does_not_last_is_tried_less_and_less_often),
-		FX_TEST(a_process_that_does_not_follow_is_not_lowered_further),
-		FX_TEST(what_was_at_kernel_comes_back_there),
-		FX_TEST(what_somebody_wants_or_what_is_not_known_is_not_judged),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

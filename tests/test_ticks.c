@@ -33,7 +33,7 @@ static double rate_error(double ghz)
 	return t.clock.ns_per_tick * ghz - 1;
 }
 
-START_TEST(two_pairs_give_a_rate_and_more_make_it_better)
+TEST(two_pairs_give_a_rate_and_more_make_it_better)
 {
 	ticks_init(&t, NCI_CLOCK_TSC);
 	observe(2.9, 5 * SECOND);
@@ -46,9 +46,8 @@ START_TEST(two_pairs_give_a_rate_and_more_make_it_better)
 	ck_assert_double_ge(rate_error(2.9), -1e-7);
 	ck_assert_uint_eq(t.restarts, 0);
 }
-END_TEST
 
-START_TEST(rate_follows_the_kernels_slewing_within_a_minute)
+TEST(rate_follows_the_kernels_slewing_within_a_minute)
 {
 	double ghz = 2.5 * (1 + 500e-6);	/* as much as NTP may */
 	uint64_t s;
@@ -68,9 +67,8 @@ START_TEST(rate_follows_the_kernels_slewing_within_a_minute)
 	ck_assert_double_le(rate_error(ghz), 1e-7);
 	ck_assert_double_ge(rate_error(ghz), -1e-7);
 }
-END_TEST
 
-START_TEST(jump_of_the_counter_starts_the_calibration_anew)
+TEST(jump_of_the_counter_starts_the_calibration_anew)
 {
 	struct ticks_pair pair = { .ticks = 77, .mono_ns = 21 * SECOND };
 
@@ -85,10 +83,9 @@ START_TEST(jump_of_the_counter_starts_the_calibration_anew)
 	ck_assert_double_le(rate_error(2), 1e-9);
 	ck_assert_double_ge(rate_error(2), -1e-9);
 }
-END_TEST
 
 /* S3 sets the counter back; CLOCK_MONOTONIC stands still meanwhile. */
-START_TEST(counter_that_jumped_is_found_out_at_once)
+TEST(counter_that_jumped_is_found_out_at_once)
 {
 	struct ticks_pair pair;
 
@@ -107,9 +104,8 @@ START_TEST(counter_that_jumped_is_found_out_at_once)
 	ticks_observe(&t, &pair);
 	ck_assert_uint_eq(ticks_at(&t.clock, pair.mono_ns), pair.ticks);
 }
-END_TEST
 
-START_TEST(ticks_and_times_map_back_and_forth)
+TEST(ticks_and_times_map_back_and_forth)
 {
 	ticks_init(&t, NCI_CLOCK_TSC);
 	for (uint64_t s = 100; s <= 110; s++)
@@ -119,9 +115,8 @@ START_TEST(ticks_and_times_map_back_and_forth)
 	ck_assert_int_le(llabs((int64_t)(ticks_at(&t.clock, 115 * SECOND) -
 					 (1000000 + 230 * SECOND))), 2000);
 }
-END_TEST
 
-START_TEST(monotonic_ticks_are_nanoseconds)
+TEST(monotonic_ticks_are_nanoseconds)
 {
 	struct ticks_pair pair = { 5, 5 };
 
@@ -131,9 +126,8 @@ START_TEST(monotonic_ticks_are_nanoseconds)
 	ticks_observe(&t, &pair);
 	ck_assert_double_eq(t.clock.ns_per_tick, 1);
 }
-END_TEST
 
-START_TEST(this_machines_counter_agrees_with_its_clock)
+TEST(this_machines_counter_agrees_with_its_clock)
 {
 	struct ticks_pair a, b;
 
@@ -148,7 +142,6 @@ START_TEST(this_machines_counter_agrees_with_its_clock)
 	ck_assert_int_le(llabs((int64_t)(ticks_at(&t.clock, b.mono_ns) - b.ticks)) *
 			 (int64_t)(t.clock.ns_per_tick * 1000) / 1000, 50000);
 }
-END_TEST
 
 /* ---- a process that was there before ------------------------------------------------ */
 
@@ -164,7 +157,7 @@ static double begin_error_ns(const struct tick_clock *clock)
 	       clock->ns_per_tick - (double)first.mono_ns;
 }
 
-START_TEST(daemon_that_has_just_come_knows_when_an_old_process_began)
+TEST(daemon_that_has_just_come_knows_when_an_old_process_began)
 {
 	struct tick_clock clock;
 
@@ -178,9 +171,8 @@ START_TEST(daemon_that_has_just_come_knows_when_an_old_process_began)
 	ticks_reach_back(&clock, &first);
 	ck_assert_double_lt(fabs(begin_error_ns(&clock)), 1000);
 }
-END_TEST
 
-START_TEST(what_a_process_says_of_its_begin_is_not_believed_blindly)
+TEST_LOOP(what_a_process_says_of_its_begin_is_not_believed_blindly, 0, 5)
 {
 	static const struct ticks_pair lies[] = {
 		{ 0, 0 },				/* nothing */
@@ -197,9 +189,8 @@ START_TEST(what_a_process_says_of_its_begin_is_not_believed_blindly)
 	ticks_reach_back(&clock, &lies[_i]);
 	ck_assert_double_eq(clock.ns_per_tick, t.clock.ns_per_tick);
 }
-END_TEST
 
-START_TEST(own_rate_serves_once_it_is_a_long_one)
+TEST(own_rate_serves_once_it_is_a_long_one)
 {
 	const struct ticks_pair other = { first.ticks, first.mono_ns - SECOND };
 	struct tick_clock clock;
@@ -211,22 +202,8 @@ START_TEST(own_rate_serves_once_it_is_a_long_one)
 	ticks_reach_back(&clock, &other);
 	ck_assert_double_eq(clock.ns_per_tick, t.clock.ns_per_tick);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(two_pairs_give_a_rate_and_more_make_it_better),
-		FX_TEST(rate_follows_the_kernels_slewing_within_a_minute),
-		FX_TEST(jump_of_the_counter_starts_the_calibration_anew),
-		FX_TEST(counter_that_jumped_is_found_out_at_once),
-		FX_TEST(ticks_and_times_map_back_and_forth),
-		FX_TEST(monotonic_ticks_are_nanoseconds),
-		FX_TEST(this_machines_counter_agrees_with_its_clock),
-		FX_TEST(daemon_that_has_just_come_knows_when_an_old_process_began),
-		FX_LOOP(what_a_process_says_of_its_begin_is_not_believed_blindly, 0, 5),
-		FX_TEST(own_rate_serves_once_it_is_a_long_one),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

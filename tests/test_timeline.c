@@ -13,7 +13,7 @@ static const struct tick_clock clock = {
 
 static const uint64_t t0 = UINT64_C(1000000000000);
 
-START_TEST(ticks_map_to_ns_on_both_sides_of_the_calibration)
+TEST(ticks_map_to_ns_on_both_sides_of_the_calibration)
 {
 	ck_assert_uint_eq(timeline_mono(&clock, t0 + 4000), clock.mono_ns + 1000);
 	ck_assert_uint_eq(timeline_mono(&clock, t0 - 4000), clock.mono_ns - 1000);
@@ -21,9 +21,8 @@ START_TEST(ticks_map_to_ns_on_both_sides_of_the_calibration)
 	ck_assert_uint_eq(timeline_span(&clock, t0, t0 + 4000), 1000);
 	ck_assert_uint_eq(timeline_span(&clock, t0 + 1, t0), UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(best_source_decides_and_is_named)
+TEST(best_source_decides_and_is_named)
 {
 	struct op op = { .complete = true, .start_ticks = t0, .stop_ticks = t0 + 40 };
 
@@ -49,9 +48,8 @@ START_TEST(best_source_decides_and_is_named)
 	ck_assert_uint_eq(op.exec_ns, 210);
 	ck_assert(op.sampled);
 }
-END_TEST
 
-START_TEST(refused_stamps_make_what_the_host_saw_unbelievable)
+TEST(refused_stamps_make_what_the_host_saw_unbelievable)
 {
 	struct op op = {
 		.complete = true, .stamps_refused = 1,
@@ -61,18 +59,16 @@ START_TEST(refused_stamps_make_what_the_host_saw_unbelievable)
 	timeline_place(&clock, NULL, &op);
 	ck_assert_int_eq(op.source, TIMING_NONE);
 }
-END_TEST
 
-START_TEST(operation_that_is_not_complete_has_no_duration)
+TEST(operation_that_is_not_complete_has_no_duration)
 {
 	struct op op = { .gpu_start_ns = 7000, .gpu_stop_ns = 7210 };
 
 	timeline_place(&clock, NULL, &op);
 	ck_assert_uint_eq(op.exec_ns, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start)
+TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start)
 {
 	struct op op = {
 		.complete = true, .api_start_ticks = t0 - 400, .start_ticks = t0,
@@ -86,27 +82,16 @@ START_TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start)
 	timeline_place(&clock, NULL, &op);
 	ck_assert_uint_eq(op.queue_ns, UNKNOWN_U64);
 }
-END_TEST
 
-START_TEST(impossible_stamps_are_not_sane)
+TEST(impossible_stamps_are_not_sane)
 {
 	ck_assert(timeline_stamps_sane(5, 5));
 	ck_assert(!timeline_stamps_sane(0, 5));
 	ck_assert(!timeline_stamps_sane(6, 5));
 	ck_assert(!timeline_stamps_sane(6, UINT64_MAX));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(ticks_map_to_ns_on_both_sides_of_the_calibration),
-		FX_TEST(best_source_decides_and_is_named),
-		FX_TEST(refused_stamps_make_what_the_host_saw_unbelievable),
-		FX_TEST(operation_that_is_not_complete_has_no_duration),
-		FX_TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start),
-		FX_TEST(impossible_stamps_are_not_sane),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -13,7 +13,7 @@ static void fx_build_again(void)
 	fx_build();
 }
 
-START_TEST(tab_goes_round_the_screens)
+TEST(tab_goes_round_the_screens)
 {
 	fx_build();
 	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
@@ -32,9 +32,8 @@ START_TEST(tab_goes_round_the_screens)
 	fx_show(120, 14);
 	ck_assert(fx_shows("ALGO/PROTO"));
 }
-END_TEST
 
-START_TEST(the_cursor_stays_inside_the_table_and_on_the_screen)
+TEST(the_cursor_stays_inside_the_table_and_on_the_screen)
 {
 	fx_build();
 	fx_press('2');
@@ -57,9 +56,8 @@ START_TEST(the_cursor_stays_inside_the_table_and_on_the_screen)
 	fx_show(100, 12);
 	ck_assert_int_le(fx_step()->scroll, 1);
 }
-END_TEST
 
-START_TEST(sorting_goes_through_the_shown_columns_and_back)
+TEST(sorting_goes_through_the_shown_columns_and_back)
 {
 	fx_build();
 	for (int i = 0; i < 100 && (i == 0 || fx.place.sort[VIEW_RANKS] >= 0); i++) {
@@ -82,9 +80,8 @@ START_TEST(sorting_goes_through_the_shown_columns_and_back)
 	fx_press('>');
 	ck_assert_int_eq(fx.place.sort[VIEW_RANKS], -1);
 }
-END_TEST
 
-START_TEST(the_menu_sorts_by_the_column_that_is_chosen)
+TEST(the_menu_sorts_by_the_column_that_is_chosen)
 {
 	fx_build();
 	fx_press(KEYS_SORT);
@@ -100,9 +97,8 @@ START_TEST(the_menu_sorts_by_the_column_that_is_chosen)
 	fx_press(KEYS_ESCAPE);
 	ck_assert_ptr_nonnull(strstr(fx_row(0), "  7  0000:17:00.0"));
 }
-END_TEST
 
-START_TEST(pause_help_and_quit_answer_their_keys)
+TEST(pause_help_and_quit_answer_their_keys)
 {
 	fx_build();
 	fx_press('Z');
@@ -124,9 +120,8 @@ START_TEST(pause_help_and_quit_answer_their_keys)
 	fx_press('q');
 	ck_assert(fx.place.quit);
 }
-END_TEST
 
-START_TEST(help_that_does_not_fit_is_scrolled)
+TEST(help_that_does_not_fit_is_scrolled)
 {
 	fx_build();
 	fx_press(KEYS_HELP);
@@ -143,10 +138,9 @@ START_TEST(help_that_does_not_fit_is_scrolled)
 	fx_show(80, 24);
 	ck_assert(fx_shows("this help"));
 }
-END_TEST
 
 /* The words of the table's header, each of which begins a line of the help. */
-START_TEST(help_explains_each_column_of_the_screen)
+TEST_LOOP(help_explains_each_column_of_the_screen, 0, VIEW_SCREENS)
 {
 	char header[LINE_BYTES], *word, *left = header;
 
@@ -173,9 +167,8 @@ START_TEST(help_explains_each_column_of_the_screen)
 	ck_assert(fx_shows("records/s     The records that"));
 	ck_assert(!fx_shows("this help"));
 }
-END_TEST
 
-START_TEST(enter_goes_from_job_to_operation_and_escape_back)
+TEST(enter_goes_from_job_to_operation_and_escape_back)
 {
 	fx_build();
 	fx_press(KEYS_ESCAPE);
@@ -210,14 +203,13 @@ START_TEST(enter_goes_from_job_to_operation_and_escape_back)
 		fx_press(KEYS_ESCAPE);
 	ck_assert_int_eq(fx_step()->table, VIEW_JOBS);
 }
-END_TEST
 
 static int fx_most(void)
 {
 	return place_want(&fx.place, "10s").most;
 }
 
-START_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown)
+TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown)
 {
 	for (int i = 0; i < 64; i++)
 		fx_add_inflight("Coll", "live", 0.9);
@@ -244,9 +236,8 @@ START_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown)
 	fx_show(120, 24);
 	ck_assert_int_eq(fx.place.count, 0);
 }
-END_TEST
 
-START_TEST(a_row_without_parts_is_shown_in_detail)
+TEST(a_row_without_parts_is_shown_in_detail)
 {
 	fx_add_inflight("Coll", "live", 43);
 	fx_build();
@@ -265,9 +256,8 @@ START_TEST(a_row_without_parts_is_shown_in_detail)
 	fx_show(120, 40);
 	ck_assert(fx_shows("nothing is in flight"));
 }
-END_TEST
 
-START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
+TEST(the_filter_leaves_what_shows_one_of_its_texts)
 {
 	fx_build();
 	fx_press(KEYS_FILTER);
@@ -292,9 +282,8 @@ START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, FX_RANKS);
 }
-END_TEST
 
-START_TEST(clicks_choose_open_and_sort)
+TEST(clicks_choose_open_and_sort)
 {
 	int header, x;
 
@@ -321,9 +310,8 @@ START_TEST(clicks_choose_open_and_sort)
 	fx_press(KEYS_CLICK_AT(4, 4));
 	ck_assert(!fx.place.help);
 }
-END_TEST
 
-START_TEST(a_word_or_all_that_was_typed_can_be_taken_away)
+TEST(a_word_or_all_that_was_typed_can_be_taken_away)
 {
 	fx_build();
 	fx_press('/');
@@ -337,9 +325,8 @@ START_TEST(a_word_or_all_that_was_typed_can_be_taken_away)
 	ck_assert_str_eq(fx.place.prompt.text, "");
 	ck_assert_str_eq(fx.place.search, "");
 }
-END_TEST
 
-START_TEST(the_filter_knows_the_fields_of_the_table)
+TEST(the_filter_knows_the_fields_of_the_table)
 {
 	fx_build();
 	fx_press(KEYS_FILTER);
@@ -358,9 +345,8 @@ START_TEST(the_filter_knows_the_fields_of_the_table)
 	fx_show(120, 40);
 	ck_assert(!fx_shows("[filter rank>=6]  ! "));
 }
-END_TEST
 
-START_TEST(searching_moves_the_cursor_on)
+TEST(searching_moves_the_cursor_on)
 {
 	fx_build();
 	fx_press('/');
@@ -384,9 +370,8 @@ START_TEST(searching_moves_the_cursor_on)
 	fx_press('n');
 	ck_assert_int_eq(fx_step()->cursor, 4);
 }
-END_TEST
 
-START_TEST(the_delay_is_taken_when_it_makes_sense)
+TEST(the_delay_is_taken_when_it_makes_sense)
 {
 	fx_build();
 	fx_press('d');
@@ -409,9 +394,8 @@ START_TEST(the_delay_is_taken_when_it_makes_sense)
 	fx_press(KEYS_ESCAPE);
 	ck_assert_uint_eq(fx.place.delay_ns, FX_SECOND / 2);
 }
-END_TEST
 
-START_TEST(one_gpu_can_be_picked_and_let_go)
+TEST(one_gpu_can_be_picked_and_let_go)
 {
 	fx_build();
 	fx_press('g');
@@ -429,9 +413,8 @@ START_TEST(one_gpu_can_be_picked_and_let_go)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, FX_RANKS);
 }
-END_TEST
 
-START_TEST(a_pick_holds_on_every_screen)
+TEST(a_pick_holds_on_every_screen)
 {
 	fx_add_inflight("Coll", "live", 2);
 	fx_build();
@@ -444,9 +427,8 @@ START_TEST(a_pick_holds_on_every_screen)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 1);
 }
-END_TEST
 
-START_TEST(the_tree_has_jobs_above_communicators_above_ranks)
+TEST(the_tree_has_jobs_above_communicators_above_ranks)
 {
 	fx_build();
 	fx_press(KEYS_TREE);
@@ -469,9 +451,8 @@ START_TEST(the_tree_has_jobs_above_communicators_above_ranks)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 0);
 }
-END_TEST
 
-START_TEST(followed_rows_keep_the_cursor_and_others_do_not)
+TEST(followed_rows_keep_the_cursor_and_others_do_not)
 {
 	fx_build();
 	for (int follow = 0; follow < 2; follow++) {
@@ -489,7 +470,6 @@ START_TEST(followed_rows_keep_the_cursor_and_others_do_not)
 		fx_press('<');
 	}
 }
-END_TEST
 
 /* Up to the question about the process under the cursor. */
 static void fx_ask_for_a_level(void)
@@ -509,7 +489,7 @@ static void fx_ask_for_a_level(void)
 	ck_assert(fx_shows("Level of process 4000: kernel.  Do it? (y/n)"));
 }
 
-START_TEST(a_level_is_wished_only_after_a_yes)
+TEST(a_level_is_wished_only_after_a_yes)
 {
 	fx_build();
 	fx_ask_for_a_level();
@@ -526,9 +506,8 @@ START_TEST(a_level_is_wished_only_after_a_yes)
 	ck_assert_str_eq(json_string_value(json_object_get(fx_due(0), "level")), "kernel");
 	ck_assert_uint_eq(json_object_size(fx_due(0)), 2);
 }
-END_TEST
 
-START_TEST(a_question_says_whom_it_concerns_and_what_it_costs)
+TEST(a_question_says_whom_it_concerns_and_what_it_costs)
 {
 	json_object_set_new(json_array_get(fx_ranks(), 0), "job", json_string("4711"));
 	fx_build();
@@ -550,9 +529,8 @@ START_TEST(a_question_says_whom_it_concerns_and_what_it_costs)
 	ck_assert(fx_shows("concerns      8 of 8 processes here"));
 	ck_assert(fx_shows("ends          by itself"));
 }
-END_TEST
 
-START_TEST(readonly_there_is_no_key_for_levels)
+TEST(readonly_there_is_no_key_for_levels)
 {
 	fx_build();
 	fx.place.readonly = true;
@@ -563,9 +541,8 @@ START_TEST(readonly_there_is_no_key_for_levels)
 	fx_show(120, 60);
 	ck_assert(!fx_shows("change the level"));
 }
-END_TEST
 
-START_TEST(no_key_breaks_the_view)
+TEST(no_key_breaks_the_view)
 {
 	unsigned seed = 1;
 
@@ -580,36 +557,8 @@ START_TEST(no_key_breaks_the_view)
 		ck_assert_int_ge(fx_step()->cursor, 0);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(tab_goes_round_the_screens),
-		FX_TEST(the_cursor_stays_inside_the_table_and_on_the_screen),
-		FX_TEST(sorting_goes_through_the_shown_columns_and_back),
-		FX_TEST(the_menu_sorts_by_the_column_that_is_chosen),
-		FX_TEST(pause_help_and_quit_answer_their_keys),
-		FX_TEST(help_that_does_not_fit_is_scrolled),
-		FX_LOOP(help_explains_each_column_of_the_screen, 0, VIEW_SCREENS),
-		FX_TEST(enter_goes_from_job_to_operation_and_escape_back),
-		FX_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown),
-		FX_TEST(a_row_without_parts_is_shown_in_detail),
-		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
-		FX_TEST(clicks_choose_open_and_sort),
-		FX_TEST(a_word_or_all_that_was_typed_can_be_taken_away),
-		FX_TEST(the_filter_knows_the_fields_of_the_table),
-		FX_TEST(searching_moves_the_cursor_on),
-		FX_TEST(the_delay_is_taken_when_it_makes_sense),
-		FX_TEST(one_gpu_can_be_picked_and_let_go),
-		FX_TEST(a_pick_holds_on_every_screen),
-		FX_TEST(the_tree_has_jobs_above_communicators_above_ranks),
-		FX_TEST(followed_rows_keep_the_cursor_and_others_do_not),
-		FX_TEST(a_level_is_wished_only_after_a_yes),
-		FX_TEST(a_question_says_whom_it_concerns_and_what_it_costs),
-		FX_TEST(readonly_there_is_no_key_for_levels),
-		FX_TEST(no_key_breaks_the_view),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

@@ -46,7 +46,7 @@ static void fx_try_all(int columns, int lines)
 	fx_press(KEYS_ESCAPE);
 }
 
-START_TEST(every_size_is_kept_and_never_exceeded)
+TEST(every_size_is_kept_and_never_exceeded)
 {
 	fx_add_inflight("Coll", "live", 43);
 	fx.answers.findings = fx_make_findings();
@@ -58,10 +58,9 @@ START_TEST(every_size_is_kept_and_never_exceeded)
 		for (int lines = 1; lines <= 120; lines += lines < 12 ? 1 : 9)
 			fx_try_all(columns, lines);
 }
-END_TEST
 
 /* What the smallest screen is for: what is wrong, and the worst row. */
-START_TEST(twenty_columns_and_five_lines_show_the_worst)
+TEST(twenty_columns_and_five_lines_show_the_worst)
 {
 	fx.answers.findings = fx_make_findings();
 	fx_worst_rank(3);
@@ -73,9 +72,8 @@ START_TEST(twenty_columns_and_five_lines_show_the_worst)
 	ck_assert_int_eq(fx_find_line("RANK"), 2);
 	ck_assert_ptr_nonnull(strstr(fx.frame.lines[3].text, ">   3"));
 }
-END_TEST
 
-START_TEST(an_empty_node_says_so)
+TEST(an_empty_node_says_so)
 {
 	json_array_clear(json_object_get(fx.answers.processes, "processes"));
 	json_array_clear(fx_ranks());
@@ -88,9 +86,8 @@ START_TEST(an_empty_node_says_so)
 	ck_assert(fx_shows("no live process uses NCCL"));
 	ck_assert(fx_shows("GPUs -"));
 }
-END_TEST
 
-START_TEST(the_head_counts_what_there_is)
+TEST(the_head_counts_what_there_is)
 {
 	fx_build();
 	ck_assert(fx_shows("node7"));
@@ -98,7 +95,6 @@ START_TEST(the_head_counts_what_there_is)
 	ck_assert(fx_shows("node7  jobs 1  GPUs 8  records/s -  lost 0  overhead -  level -"));
 	ck_assert(fx_shows("processes 8  communicators 1  ops"));
 }
-END_TEST
 
 static void fx_put_step(json_t *rank, double nccl)
 {
@@ -106,17 +102,16 @@ static void fx_put_step(json_t *rank, double nccl)
 	json_object_set_new(rank, "nccl", json_real(nccl));
 }
 
-START_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
+TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s)
 {
 	for (size_t i = 0; i < FX_RANKS; i++)
 		fx_put_step(json_array_get(fx_ranks(), i), 0.34 + 0.01 * (double)(i % 2));
 	fx_build();
 	ck_assert(fx_shows("processes 8  step 1.2s  NCCL 34.5%  exposed wait -  communicators 1"));
 }
-END_TEST
 
 /* Two looks: young rows have other ages in each, and ranks differ little in blame. */
-START_TEST(what_differs_by_less_than_a_second_stays_where_it_is)
+TEST_LOOP(what_differs_by_less_than_a_second_stays_where_it_is, 0, 2)
 {
 	for (int i = 0; i < 3; i++) {
 		json_t *row = fx_add_inflight("ProxyOp", "live", i ? 0.001 * ((i + _i) % 2) : 43);
@@ -143,7 +138,6 @@ START_TEST(what_differs_by_less_than_a_second_stays_where_it_is)
 		ck_assert_ptr_nonnull(strstr(row, rank[i]));
 	}
 }
-END_TEST
 
 /* The ranks of two jobs, half of the node each. */
 static void fx_two_jobs(void)
@@ -157,7 +151,7 @@ static void fx_two_jobs(void)
 }
 
 /* The first rows say which screen leads: jobs that come or go later do not change it. */
-START_TEST(the_jobs_lead_where_there_are_several_at_first)
+TEST(the_jobs_lead_where_there_are_several_at_first)
 {
 	place_lead(&fx.place, &fx.view);	/* no answer yet */
 	ck_assert(!fx.place.settled);
@@ -172,9 +166,8 @@ START_TEST(the_jobs_lead_where_there_are_several_at_first)
 	place_lead(&fx.place, &fx.view);
 	ck_assert_int_eq(fx.place.screen, VIEW_JOBS);
 }
-END_TEST
 
-START_TEST(the_ranks_lead_where_there_is_one_job_at_first)
+TEST(the_ranks_lead_where_there_is_one_job_at_first)
 {
 	fx_build();
 	place_lead(&fx.place, &fx.view);
@@ -193,10 +186,9 @@ START_TEST(the_ranks_lead_where_there_is_one_job_at_first)
 	place_lead(&fx.place, &fx.view);
 	ck_assert_int_eq(fx.place.screen, VIEW_OPS);
 }
-END_TEST
 
 /* 0: rows of two jobs; 1: no jobs; 2: operations of one of two jobs alone. */
-START_TEST(eighty_columns_tell_the_job_where_there_are_several)
+TEST_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3)
 {
 	static const char *const headers[] = {
 		[VIEW_RANKS] = "RANK  JOB ", [VIEW_OPS] = "JOB   COMM",
@@ -221,10 +213,9 @@ START_TEST(eighty_columns_tell_the_job_where_there_are_several)
 		ck_assert_int_eq(fx_shows(headers[i]), _i != 1);
 	}
 }
-END_TEST
 
 /* 0: ranks of one job; 1: two jobs; 2: a daemon that does not know it. */
-START_TEST(eighty_columns_show_the_last_minute)
+TEST_LOOP(eighty_columns_show_the_last_minute, 0, 3)
 {
 	static const char *const headers[] = { "BLAME(%)   HISTORY  ", "OPS/s   HISTORY  " };
 	static const char *const cells[] = { "  -▁█  ", "  █▁-  " };
@@ -248,7 +239,6 @@ START_TEST(eighty_columns_show_the_last_minute)
 	ck_assert(fx_shows("WAIT(%)"));
 	ck_assert(fx_shows("VERDICT"));
 }
-END_TEST
 
 static bool fx_shows_at(int columns, const char *text)
 {
@@ -257,7 +247,7 @@ static bool fx_shows_at(int columns, const char *text)
 }
 
 /* Long names give way before figures do, and have what these leave. */
-START_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long)
+TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long)
 {
 	fx_two_jobs();
 	for (size_t i = 0; i < 4; i++)
@@ -269,19 +259,17 @@ START_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long)
 	ck_assert(fx_shows("  pretrai"));
 	ck_assert(fx_shows_at(200, "  pretrain-70b-se~  "));
 }
-END_TEST
 
-START_TEST(a_line_of_screens_too_long_for_numbers_has_their_names)
+TEST(a_line_of_screens_too_long_for_numbers_has_their_names)
 {
 	fx_build();
 	ck_assert(fx_shows_at(80, "6 Jobs 1"));
 	ck_assert(fx_shows_at(72, "5 Findings  6 Jobs"));
 	ck_assert(!fx_shows("1 Ranks 8"));
 }
-END_TEST
 
 /* The rest of one job's step is on no other screen. */
-START_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key)
+TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key)
 {
 	for (size_t i = 0; i < FX_RANKS; i++)
 		fx_put_step(json_array_get(fx_ranks(), i), 0.5);
@@ -291,9 +279,8 @@ START_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key)
 	ck_assert(!fx_shows("communicators"));
 	ck_assert(!fx_shows_at(40, "(key 6)"));
 }
-END_TEST
 
-START_TEST(the_head_tells_the_step_of_the_job_that_one_is_in)
+TEST(the_head_tells_the_step_of_the_job_that_one_is_in)
 {
 	fx_two_jobs();
 	for (size_t i = 0; i < FX_RANKS; i++)
@@ -312,9 +299,8 @@ START_TEST(the_head_tells_the_step_of_the_job_that_one_is_in)
 	ck_assert(fx_shows("4712 step 1.2s  NCCL 75.0%"));
 	ck_assert(!fx_shows("4711 step"));
 }
-END_TEST
 
-START_TEST(the_head_tells_the_step_of_each_job)
+TEST(the_head_tells_the_step_of_each_job)
 {
 	json_t *rank = json_array_get(fx_ranks(), 0);
 
@@ -324,7 +310,6 @@ START_TEST(the_head_tells_the_step_of_each_job)
 	fx_build();
 	ck_assert(fx_shows("  4711 step 1.2s  NCCL 34.0%  exposed wait 12.5%"));
 }
-END_TEST
 
 /* The same answers again, but for the status, as when figures are not asked for. */
 static struct view_answers fx_again(void)
@@ -339,7 +324,7 @@ static struct view_answers fx_again(void)
 	};
 }
 
-START_TEST(ranks_stay_as_they_are_until_something_is_new_of_them)
+TEST(ranks_stay_as_they_are_until_something_is_new_of_them)
 {
 	const json_t *ranks;
 	struct view_answers again;
@@ -359,9 +344,8 @@ START_TEST(ranks_stay_as_they_are_until_something_is_new_of_them)
 	view_build(&fx.view, &again, FX_NOW + 2 * FX_SECOND);
 	ck_assert_ptr_nonnull(strstr(fx_row(0), "GPU_STUCK"));
 }
-END_TEST
 
-START_TEST(what_is_young_is_counted_where_it_is_not_listed)
+TEST(what_is_young_is_counted_where_it_is_not_listed)
 {
 	fx_add_inflight("Coll", "live", 3);
 	fx.answers.only_old = true;
@@ -369,9 +353,8 @@ START_TEST(what_is_young_is_counted_where_it_is_not_listed)
 	ck_assert(fx_shows("In flight for more than 1s"));
 	ck_assert(fx_shows("4 In flight 8"));
 }
-END_TEST
 
-START_TEST(records_per_second_come_with_the_second_answer)
+TEST(records_per_second_come_with_the_second_answer)
 {
 	json_t *status = json_deep_copy(fx.answers.status);
 	struct view_answers later = { .status = status };
@@ -382,9 +365,8 @@ START_TEST(records_per_second_come_with_the_second_answer)
 	fx_show(120, 40);
 	ck_assert(fx_shows("records/s 12.3k"));
 }
-END_TEST
 
-START_TEST(a_rate_stays_when_a_key_asks_again_at_once)
+TEST(a_rate_stays_when_a_key_asks_again_at_once)
 {
 	json_t *status = json_deep_copy(fx.answers.status), *same;
 	struct view_answers later = { .status = status }, again;
@@ -398,17 +380,15 @@ START_TEST(a_rate_stays_when_a_key_asks_again_at_once)
 	fx_show(120, 40);
 	ck_assert(fx_shows("records/s 12.3k"));
 }
-END_TEST
 
-START_TEST(a_loss_is_marked_with_more_than_colour)
+TEST(a_loss_is_marked_with_more_than_colour)
 {
 	json_object_set_new(json_object_get(fx.answers.status, "ingest"), "lost", json_integer(42));
 	fx_build();
 	ck_assert(fx_shows("lost 42!"));
 }
-END_TEST
 
-START_TEST(ranks_are_listed_as_the_daemon_sorts_them)
+TEST(ranks_are_listed_as_the_daemon_sorts_them)
 {
 	int header;
 
@@ -418,9 +398,8 @@ START_TEST(ranks_are_listed_as_the_daemon_sorts_them)
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "  3  0000:13:00.0"));
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "43s"));
 }
-END_TEST
 
-START_TEST(a_rank_has_a_row_of_what_the_daemon_says)
+TEST(a_rank_has_a_row_of_what_the_daemon_says)
 {
 	const char *row;
 
@@ -434,9 +413,8 @@ START_TEST(a_rank_has_a_row_of_what_the_daemon_says)
 	ck_assert(strstr(row, "17.3"));
 	ck_assert(strstr(row, "75.0"));
 }
-END_TEST
 
-START_TEST(communicators_of_one_name_are_told_apart)
+TEST(communicators_of_one_name_are_told_apart)
 {
 	json_t *other = json_copy(json_array_get(fx_ranks(), 0));
 
@@ -446,9 +424,8 @@ START_TEST(communicators_of_one_name_are_told_apart)
 	ck_assert(fx_shows("größe:0x01"));
 	ck_assert(fx_shows("größe:beef"));
 }
-END_TEST
 
-START_TEST(what_no_answer_knows_is_a_dash)
+TEST(what_no_answer_knows_is_a_dash)
 {
 	json_t *row;
 	size_t i;
@@ -459,9 +436,8 @@ START_TEST(what_no_answer_knows_is_a_dash)
 	ck_assert(strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 1].text, "-"));
 	ck_assert(!strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 1].text, "0.00"));
 }
-END_TEST
 
-START_TEST(a_lost_daemon_is_told_and_the_last_data_stay)
+TEST(a_lost_daemon_is_told_and_the_last_data_stay)
 {
 	fx_build();
 	fx.view.up = false;
@@ -472,9 +448,8 @@ START_TEST(a_lost_daemon_is_told_and_the_last_data_stay)
 	ck_assert(fx_shows("what follows is 12s old"));
 	ck_assert(fx_shows("RANK  GPU"));
 }
-END_TEST
 
-START_TEST(why_the_daemon_is_lost_is_not_cut)
+TEST(why_the_daemon_is_lost_is_not_cut)
 {
 	fx_build();
 	fx.view.up = false;
@@ -484,9 +459,8 @@ START_TEST(why_the_daemon_is_lost_is_not_cut)
 	ck_assert(fx_shows("! cannot connect to"));
 	ck_assert(fx_shows("see ncclinsp doctor"));
 }
-END_TEST
 
-START_TEST(without_any_answer_only_the_error_is_shown)
+TEST(without_any_answer_only_the_error_is_shown)
 {
 	view_build(&fx.view, &fx.answers, FX_NOW);
 	view_deinit(&fx.view);
@@ -496,9 +470,8 @@ START_TEST(without_any_answer_only_the_error_is_shown)
 	ck_assert(fx_shows("! cannot connect"));
 	ck_assert(!fx_shows("RANK"));
 }
-END_TEST
 
-START_TEST(a_finding_is_told_in_full)
+TEST(a_finding_is_told_in_full)
 {
 	fx.answers.findings = fx_make_findings();
 	fx_build();
@@ -511,9 +484,8 @@ START_TEST(a_finding_is_told_in_full)
 	ck_assert(fx_shows("rank 3 hangs. It is stuck."));
 	ck_assert(fx_shows("evidence.func"));
 }
-END_TEST
 
-START_TEST(a_finding_stands_at_the_ranks_that_it_is_about)
+TEST(a_finding_stands_at_the_ranks_that_it_is_about)
 {
 	json_t *row = fx_worst_rank(3);
 
@@ -525,7 +497,6 @@ START_TEST(a_finding_stands_at_the_ranks_that_it_is_about)
 	ck_assert_ptr_nonnull(strstr(fx_row(1), "GPU_STUCK"));
 	ck_assert_ptr_null(strstr(fx_row(2), "STALL"));
 }
-END_TEST
 
 static void put_job(json_t *rank, const char *job)
 {
@@ -548,25 +519,23 @@ static const char *fx_row_of_job(enum view_table table, const char *grade)
 	return fx.frame.lines[fx_find_line("VERDICT") + 1].text;
 }
 
-START_TEST(jobs_and_communicators_are_as_suspected_as_their_worst_rank)
+TEST_LOOP(jobs_and_communicators_are_as_suspected_as_their_worst_rank, 0, 2)
 {
 	const char *row = fx_row_of_job(_i ? VIEW_COMMS : VIEW_JOBS, "suspected");
 
 	ck_assert_ptr_nonnull(strstr(row, "4711"));
 	ck_assert_ptr_nonnull(strstr(row, " NOT_JOINED?"));
 }
-END_TEST
 
-START_TEST(what_is_found_in_a_job_has_no_question_mark)
+TEST_LOOP(what_is_found_in_a_job_has_no_question_mark, 0, 2)
 {
 	const char *row = fx_row_of_job(_i ? VIEW_COMMS : VIEW_JOBS, "found");
 
 	ck_assert_ptr_nonnull(strstr(row, " NOT_JOINED"));
 	ck_assert_ptr_null(strchr(row, '?'));
 }
-END_TEST
 
-START_TEST(the_plot_shows_the_newest_at_its_right_end)
+TEST(the_plot_shows_the_newest_at_its_right_end)
 {
 	int line;
 
@@ -585,9 +554,8 @@ START_TEST(the_plot_shows_the_newest_at_its_right_end)
 	fx_show(80, 24);
 	ck_assert_int_ge(fx_find_line("BUSBW(GB/s)    -"), 0);
 }
-END_TEST
 
-START_TEST(the_history_is_bounded)
+TEST(the_history_is_bounded)
 {
 	struct history *history = &fx.view.history;
 
@@ -598,9 +566,8 @@ START_TEST(the_history_is_bounded)
 		  2 * HISTORY_SAMPLES);
 	ck_assert(history_get(history, HISTORY_BUSBW, HISTORY_SAMPLES) < 0);
 }
-END_TEST
 
-START_TEST(as_text_a_long_second_table_is_cut_and_says_so)
+TEST(as_text_a_long_second_table_is_cut_and_says_so)
 {
 	for (int i = 0; i < 20; i++)
 		fx_add_inflight("Coll", "live", 2);
@@ -609,9 +576,8 @@ START_TEST(as_text_a_long_second_table_is_cut_and_says_so)
 	fx_show(100, 400);
 	ck_assert(fx_shows("... 5 more"));
 }
-END_TEST
 
-START_TEST(as_text_all_tables_follow_each_other)
+TEST(as_text_all_tables_follow_each_other)
 {
 	fx_add_inflight("Coll", "live", 2);
 	fx.place.interactive = false;
@@ -622,47 +588,8 @@ START_TEST(as_text_all_tables_follow_each_other)
 	ck_assert(fx_shows("In flight"));
 	ck_assert(!fx_shows("every 2s"));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(every_size_is_kept_and_never_exceeded),
-		FX_TEST(twenty_columns_and_five_lines_show_the_worst),
-		FX_TEST(an_empty_node_says_so),
-		FX_TEST(the_head_counts_what_there_is),
-		FX_TEST(the_head_tells_a_step_and_how_much_of_it_is_nccl_s),
-		FX_TEST(the_jobs_lead_where_there_are_several_at_first),
-		FX_TEST(the_ranks_lead_where_there_is_one_job_at_first),
-		FX_LOOP(eighty_columns_tell_the_job_where_there_are_several, 0, 3),
-		FX_LOOP(eighty_columns_show_the_last_minute, 0, 3),
-		FX_TEST(few_columns_tell_who_waits_where_names_of_jobs_are_long),
-		FX_TEST(a_line_of_screens_too_long_for_numbers_has_their_names),
-		FX_TEST(a_step_comes_before_the_communicators_and_only_jobs_have_a_key),
-		FX_TEST(the_head_tells_the_step_of_the_job_that_one_is_in),
-		FX_LOOP(what_differs_by_less_than_a_second_stays_where_it_is, 0, 2),
-		FX_TEST(the_head_tells_the_step_of_each_job),
-		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
-		FX_TEST(what_is_young_is_counted_where_it_is_not_listed),
-		FX_TEST(records_per_second_come_with_the_second_answer),
-		FX_TEST(a_rate_stays_when_a_key_asks_again_at_once),
-		FX_TEST(a_loss_is_marked_with_more_than_colour),
-		FX_TEST(ranks_are_listed_as_the_daemon_sorts_them),
-		FX_TEST(a_rank_has_a_row_of_what_the_daemon_says),
-		FX_TEST(communicators_of_one_name_are_told_apart),
-		FX_TEST(what_no_answer_knows_is_a_dash),
-		FX_TEST(a_lost_daemon_is_told_and_the_last_data_stay),
-		FX_TEST(why_the_daemon_is_lost_is_not_cut),
-		FX_TEST(without_any_answer_only_the_error_is_shown),
-		FX_TEST(a_finding_is_told_in_full),
-		FX_TEST(a_finding_stands_at_the_ranks_that_it_is_about),
-		FX_LOOP(jobs_and_communicators_are_as_suspected_as_their_worst_rank, 0, 2),
-		FX_LOOP(what_is_found_in_a_job_has_no_question_mark, 0, 2),
-		FX_TEST(the_plot_shows_the_newest_at_its_right_end),
-		FX_TEST(the_history_is_bounded),
-		FX_TEST(as_text_a_long_second_table_is_cut_and_says_so),
-		FX_TEST(as_text_all_tables_follow_each_other),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

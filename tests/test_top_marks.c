@@ -23,7 +23,7 @@ static void fx_type_and_see(const char *keys)
 
 /* ---- tags --------------------------------------------------------------------- */
 
-START_TEST(space_tags_a_row_and_takes_the_tag_away)
+TEST(space_tags_a_row_and_takes_the_tag_away)
 {
 	fx_build();
 	ck_assert(!fx_shows("tagged"));
@@ -38,9 +38,8 @@ START_TEST(space_tags_a_row_and_takes_the_tag_away)
 	ck_assert_ptr_nonnull(strstr(fx_row(0), "    0"));
 	ck_assert(!fx_shows("tagged"));
 }
-END_TEST
 
-START_TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order)
+TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order)
 {
 	fx_build();
 	fx_press(' ');
@@ -56,9 +55,8 @@ START_TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order)
 	ck_assert(!fx_shows("*    rank 0"));
 	ck_assert(!fx_shows("tagged"));
 }
-END_TEST
 
-START_TEST(a_level_can_be_wished_of_what_is_tagged)
+TEST(a_level_can_be_wished_of_what_is_tagged)
 {
 	fx_build();
 	fx_type_and_see(" j ");	/* ranks 0 and 2; the cursor is on rank 3 */
@@ -77,9 +75,8 @@ START_TEST(a_level_can_be_wished_of_what_is_tagged)
 	ck_assert_str_eq(fx_due_text(1, "level"), "kernel");
 	ck_assert_ptr_null(fx_due(2));
 }
-END_TEST
 
-START_TEST(two_ranks_of_one_process_are_asked_for_once)
+TEST(two_ranks_of_one_process_are_asked_for_once)
 {
 	json_object_set_new(json_array_get(fx_ranks(), 1), "pid", json_integer(4000));
 	fx_build();
@@ -89,7 +86,6 @@ START_TEST(two_ranks_of_one_process_are_asked_for_once)
 	ck_assert_int_eq(fx_due_pid(0), 4000);
 	ck_assert_ptr_null(fx_due(1));
 }
-END_TEST
 
 /* ---- folding ------------------------------------------------------------------- */
 
@@ -100,7 +96,7 @@ static void fx_grow(void)
 	fx_show(120, 40);
 }
 
-START_TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much)
+TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much)
 {
 	fx_grow();
 	fx_press('j');
@@ -121,9 +117,8 @@ START_TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much)
 	ck_assert_int_eq(fx.place.count, 1);
 	ck_assert(fx_shows(">+ job - (1)"));
 }
-END_TEST
 
-START_TEST(folding_at_a_rank_folds_its_communicator_and_goes_there)
+TEST(folding_at_a_rank_folds_its_communicator_and_goes_there)
 {
 	fx_grow();
 	for (int i = 0; i < 5; i++)
@@ -137,9 +132,8 @@ START_TEST(folding_at_a_rank_folds_its_communicator_and_goes_there)
 	ck_assert_int_eq(fx_step()->cursor, 1);
 	ck_assert_int_eq(fx.place.count, 2);
 }
-END_TEST
 
-START_TEST(a_star_folds_all_communicators_and_opens_everything)
+TEST(a_star_folds_all_communicators_and_opens_everything)
 {
 	fx_grow();
 	fx_press('*');
@@ -150,9 +144,8 @@ START_TEST(a_star_folds_all_communicators_and_opens_everything)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
 }
-END_TEST
 
-START_TEST(outside_the_tree_nothing_is_folded)
+TEST(outside_the_tree_nothing_is_folded)
 {
 	fx_build();
 	fx_press('-');
@@ -161,11 +154,10 @@ START_TEST(outside_the_tree_nothing_is_folded)
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
 }
-END_TEST
 
 /* ---- what the daemon is asked to do ---------------------------------------------- */
 
-START_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks)
+TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks)
 {
 	fx_build();
 	fx_press('T');
@@ -180,9 +172,8 @@ START_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks)
 	ck_assert_str_eq(fx_due_text(0, "level"), "-");
 	ck_assert_int_eq(strncmp(fx.place.wish.file, "trace-2", 7), 0);
 }
-END_TEST
 
-START_TEST(a_level_after_a_trace_that_was_refused_is_no_trace)
+TEST(a_level_after_a_trace_that_was_refused_is_no_trace)
 {
 	fx_build();
 	fx_press('T');
@@ -194,9 +185,8 @@ START_TEST(a_level_after_a_trace_that_was_refused_is_no_trace)
 	ck_assert_ptr_nonnull(fx.place.wish.due);
 	ck_assert_str_eq(fx.place.wish.file, "");
 }
-END_TEST
 
-START_TEST(one_trace_at_a_time)
+TEST(one_trace_at_a_time)
 {
 	fx_build();
 	fx.place.capture = (struct capture){ .pid = 1, .now_ns = 4 * FX_SECOND,
@@ -207,10 +197,9 @@ START_TEST(one_trace_at_a_time)
 	ck_assert(fx_shows("one at a time"));
 	ck_assert(!fx_shows("(y/n)"));
 }
-END_TEST
 
 /* What a process of its own says is told where a key can take it away again. */
-START_TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place)
+TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place)
 {
 	fx_build();
 	fx_press('d');
@@ -223,9 +212,8 @@ START_TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place)
 	fx_show(120, 40);
 	ck_assert(!fx_shows("written"));
 }
-END_TEST
 
-START_TEST(on_an_empty_node_a_trace_is_of_the_node)
+TEST(on_an_empty_node_a_trace_is_of_the_node)
 {
 	json_array_clear(fx_ranks());
 	fx_build();
@@ -234,9 +222,8 @@ START_TEST(on_an_empty_node_a_trace_is_of_the_node)
 	ck_assert_uint_eq(json_object_size(fx_due(0)), 0);
 	ck_assert_str_ne(fx.place.wish.file, "");
 }
-END_TEST
 
-START_TEST(readonly_nothing_is_asked_of_the_daemon)
+TEST(readonly_nothing_is_asked_of_the_daemon)
 {
 	fx_build();
 	fx.place.readonly = true;
@@ -249,7 +236,6 @@ START_TEST(readonly_nothing_is_asked_of_the_daemon)
 	ck_assert(!fx_shows("record every event"));
 	ck_assert(!fx_shows("change the level"));
 }
-END_TEST
 
 /* ---- the menu ------------------------------------------------------------------ */
 
@@ -267,7 +253,7 @@ static void fx_choose(const char *text)
 	fx_show(120, 60);
 }
 
-START_TEST(the_menu_does_what_the_keys_do)
+TEST(the_menu_does_what_the_keys_do)
 {
 	fx_build();
 	fx_press('S');
@@ -287,7 +273,6 @@ START_TEST(the_menu_does_what_the_keys_do)
 	fx_show(120, 40);
 	ck_assert(fx_shows("Seconds between two looks"));
 }
-END_TEST
 
 /* ---- the process that is looked at ------------------------------------------------ */
 
@@ -299,7 +284,7 @@ static json_t *fx_process(const char *sampling)
 	return process;
 }
 
-START_TEST(who_is_looked_at_is_who_was_gone_into)
+TEST(who_is_looked_at_is_who_was_gone_into)
 {
 	fx_build();
 	ck_assert_int_eq(place_process(&fx.place, &fx.view), 0);
@@ -312,9 +297,8 @@ START_TEST(who_is_looked_at_is_who_was_gone_into)
 	fx_press(KEYS_ESCAPE);		/* communicators */
 	ck_assert_int_eq(place_process(&fx.place, &fx.view), 0);
 }
-END_TEST
 
-START_TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks)
+TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks)
 {
 	struct focus focus = { .said = FOCUS_UNASKED };
 	json_t *process = fx_process("budget"), *body;
@@ -342,9 +326,8 @@ START_TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks)
 	json_decref(body);
 	json_decref(process);
 }
-END_TEST
 
-START_TEST(a_no_is_kept)
+TEST(a_no_is_kept)
 {
 	struct focus focus = { .said = FOCUS_UNASKED };
 	json_t *process = fx_process("budget");
@@ -356,9 +339,8 @@ START_TEST(a_no_is_kept)
 	ck_assert_ptr_null(focus_due(&focus, FX_NOW));
 	json_decref(process);
 }
-END_TEST
 
-START_TEST(who_cannot_be_timed_is_not_asked_about)
+TEST(who_cannot_be_timed_is_not_asked_about)
 {
 	struct focus focus = { .said = FOCUS_UNASKED };
 	json_t *all = fx_process("all"), *dead = fx_process("budget");
@@ -370,9 +352,8 @@ START_TEST(who_cannot_be_timed_is_not_asked_about)
 	json_decref(all);
 	json_decref(dead);
 }
-END_TEST
 
-START_TEST(who_died_is_no_longer_asked_for)
+TEST(who_died_is_no_longer_asked_for)
 {
 	struct focus focus = { .said = FOCUS_YES };
 	json_t *process = fx_process("budget");
@@ -384,32 +365,8 @@ START_TEST(who_died_is_no_longer_asked_for)
 	ck_assert_ptr_null(focus_due(&focus, FX_NOW));
 	json_decref(process);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(space_tags_a_row_and_takes_the_tag_away),
-		FX_TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order),
-		FX_TEST(a_level_can_be_wished_of_what_is_tagged),
-		FX_TEST(two_ranks_of_one_process_are_asked_for_once),
-		FX_TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much),
-		FX_TEST(folding_at_a_rank_folds_its_communicator_and_goes_there),
-		FX_TEST(a_star_folds_all_communicators_and_opens_everything),
-		FX_TEST(outside_the_tree_nothing_is_folded),
-		FX_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks),
-		FX_TEST(a_level_after_a_trace_that_was_refused_is_no_trace),
-		FX_TEST(one_trace_at_a_time),
-		FX_TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place),
-		FX_TEST(on_an_empty_node_a_trace_is_of_the_node),
-		FX_TEST(readonly_nothing_is_asked_of_the_daemon),
-		FX_TEST(the_menu_does_what_the_keys_do),
-		FX_TEST(who_is_looked_at_is_who_was_gone_into),
-		FX_TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks),
-		FX_TEST(a_no_is_kept),
-		FX_TEST(who_cannot_be_timed_is_not_asked_about),
-		FX_TEST(who_died_is_no_longer_asked_for),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

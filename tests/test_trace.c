@@ -59,7 +59,7 @@ static void tell(uint64_t first, const void *record, size_t bytes)
 #define TELL(first, record) \
 	tell(first, &(record), NCI_FORM_LINES((record).form) * NCI_LINE_BYTES)
 
-START_TEST(calls_nest_on_their_lane)
+TEST(calls_nest_on_their_lane)
 {
 	struct nci_ev_coll coll = a_coll(200, 300);
 	struct nci_ev_coll_api api = {
@@ -86,10 +86,9 @@ START_TEST(calls_nest_on_their_lane)
 	ck_assert_uint_eq(fx_count(root, "s", ""), 0);	/* nesting says it already */
 	json_decref(root);
 }
-END_TEST
 
 /* Each is sound but for one thing that the segment's reader refuses, too. */
-START_TEST(records_that_cannot_be_are_counted_and_not_drawn)
+TEST(records_that_cannot_be_are_counted_and_not_drawn)
 {
 	struct nci_ev_coll name = a_coll(200, 300), comm = name, token = name, rank = name;
 	struct nci_ev_coll sound = a_coll(400, 500);
@@ -109,9 +108,8 @@ START_TEST(records_that_cannot_be_are_counted_and_not_drawn)
 	ck_assert_uint_eq(fx_count(root, "X", "Coll"), 1);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation)
+TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation)
 {
 	struct nci_ev_coll coll = a_coll(200, 300);
 	struct nci_ev_kernel_ch seen = a_kernel(0, 900, 2000), untold = a_kernel(1, 950, 2000);
@@ -135,9 +133,8 @@ START_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation
 	ck_assert_int_eq(fx_ticks(fx_find(root, "f", "child", 0), "ts"), 400);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known)
+TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known)
 {
 	struct nci_ev_coll coll = a_coll(200, 300);
 	struct nci_ev_kernel_ch kernel = a_kernel(0, 1990, 2000), lying = a_kernel(1, 1990, 2000);
@@ -155,9 +152,8 @@ START_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known)
 	ck_assert_int_eq(fx_ticks(fx_find(root, "X", "KernelCh", 1), "dur"), 10);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(a_stamp_from_before_the_call_is_not_believed)
+TEST(a_stamp_from_before_the_call_is_not_believed)
 {
 	struct nci_ev_coll coll = a_coll(20000000, 20001000);
 	struct nci_ev_kernel_ch kernel = a_kernel(0, 20100000, 20200000);
@@ -171,9 +167,8 @@ START_TEST(a_stamp_from_before_the_call_is_not_believed)
 	ck_assert_int_eq(fx_ticks(fx_slice(root, "KernelCh"), "ts"), 20100000);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(steps_are_in_their_transfer_with_their_states)
+TEST(steps_are_in_their_transfer_with_their_states)
 {
 	struct nci_ev_proxy_step first = a_step(OP_TOKEN, 0, 100, 200),
 				 second = a_step(OP_TOKEN, 1, 150, 260),
@@ -199,9 +194,8 @@ START_TEST(steps_are_in_their_transfer_with_their_states)
 	ck_assert_uint_eq(fx_count(root, "X", "SendGPUWait"), 3);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(steps_whose_transfer_never_comes_are_drawn_all_the_same)
+TEST(steps_whose_transfer_never_comes_are_drawn_all_the_same)
 {
 	struct nci_ev_proxy_step step = a_step(OP_TOKEN, 4, 100, 200);
 	json_t *root;
@@ -211,9 +205,8 @@ START_TEST(steps_whose_transfer_never_comes_are_drawn_all_the_same)
 	ck_assert_int_eq(fx_ticks(fx_slice(root, "step 4"), "dur"), 100);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own)
+TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own)
 {
 	json_t *root, *pair;
 
@@ -231,9 +224,8 @@ START_TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own)
 	ck_assert_str_ne(json_string_value(json_object_get(pair, "local")) ?: "", "");
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(what_is_missing_is_a_slice_with_its_count)
+TEST(what_is_missing_is_a_slice_with_its_count)
 {
 	struct nci_ev_coll before = a_coll(100, 200), after = a_coll(5000, 5100);
 	json_t *root, *loss;
@@ -249,7 +241,6 @@ START_TEST(what_is_missing_is_a_slice_with_its_count)
 							    "lost_records")), 15);
 	json_decref(root);
 }
-END_TEST
 
 /* ---- operations ------------------------------------------------------------------------- */
 
@@ -271,7 +262,7 @@ static void take(json_t *row)
 	json_decref(row);
 }
 
-START_TEST(who_waits_and_for_whom_is_seen)
+TEST(who_waits_and_for_whom_is_seen)
 {
 	json_t *root, *wait, *late, *transfer;
 
@@ -299,9 +290,8 @@ START_TEST(who_waits_and_for_whom_is_seen)
 	ck_assert_int_eq(fx_ticks(transfer, "dur"), 29000);
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(ranks_are_processes_in_their_order)
+TEST(ranks_are_processes_in_their_order)
 {
 	json_t *root, *name;
 
@@ -313,9 +303,8 @@ START_TEST(ranks_are_processes_in_their_order)
 	ck_assert_ptr_nonnull(fx_find(root, "M", "process_sort_index", 1));
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(gpus_of_one_process_are_processes_of_their_own)
+TEST(gpus_of_one_process_are_processes_of_their_own)
 {
 	json_t *root;
 
@@ -328,9 +317,8 @@ START_TEST(gpus_of_one_process_are_processes_of_their_own)
 				  fx_find(root, "X", "AllReduce", 1)));
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(what_has_not_ended_goes_on_to_the_end)
+TEST(what_has_not_ended_goes_on_to_the_end)
 {
 	json_t *row = json_pack("{s:i, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:s, s:s}", "pid", 7,
 				"comm_id", FX_COMM, "event_type", "ProxyOp",
@@ -353,9 +341,8 @@ START_TEST(what_has_not_ended_goes_on_to_the_end)
 	ck_assert(fx_is_in(fx_slice(root, "step 0"), slice));
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(a_finding_is_a_mark_at_the_rank_that_it_names)
+TEST(a_finding_is_a_mark_at_the_rank_that_it_names)
 {
 	json_t *root, *mark;
 
@@ -375,11 +362,10 @@ START_TEST(a_finding_is_a_mark_at_the_rank_that_it_names)
 	ck_assert_ptr_nonnull(fx_find(root, "i", "suspected: died", 0));
 	json_decref(root);
 }
-END_TEST
 
 /* ---- lines that make no sense ------------------------------------------------------------- */
 
-START_TEST(lines_that_make_no_sense_are_counted_and_harm_nothing)
+TEST(lines_that_make_no_sense_are_counted_and_harm_nothing)
 {
 	uint8_t garbage[192];
 	json_t *root;
@@ -399,27 +385,8 @@ START_TEST(lines_that_make_no_sense_are_counted_and_harm_nothing)
 	ck_assert_uint_eq(fx_count(root, "X", ""), 0);
 	json_decref(root);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(calls_nest_on_their_lane),
-		FX_TEST(records_that_cannot_be_are_counted_and_not_drawn),
-		FX_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation),
-		FX_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known),
-		FX_TEST(a_stamp_from_before_the_call_is_not_believed),
-		FX_TEST(steps_are_in_their_transfer_with_their_states),
-		FX_TEST(steps_whose_transfer_never_comes_are_drawn_all_the_same),
-		FX_TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own),
-		FX_TEST(what_is_missing_is_a_slice_with_its_count),
-		FX_TEST(who_waits_and_for_whom_is_seen),
-		FX_TEST(ranks_are_processes_in_their_order),
-		FX_TEST(gpus_of_one_process_are_processes_of_their_own),
-		FX_TEST(what_has_not_ended_goes_on_to_the_end),
-		FX_TEST(a_finding_is_a_mark_at_the_rank_that_it_names),
-		FX_TEST(lines_that_make_no_sense_are_counted_and_harm_nothing),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

@@ -32,7 +32,7 @@ static void assert_nests(const struct drawn *a, const struct drawn *b)
 }
 
 /* In the order of their ends more or less, as records come, or in none at all. */
-START_TEST(whatever_comes_nests_on_its_row)
+TEST(whatever_comes_nests_on_its_row)
 {
 	for (int turn = 0; turn < 24; turn++) {
 		struct trace_rows *rows = trace_rows_new();
@@ -54,9 +54,8 @@ START_TEST(whatever_comes_nests_on_its_row)
 		trace_rows_free(rows);
 	}
 }
-END_TEST
 
-START_TEST(calls_within_calls_share_a_row)
+TEST(calls_within_calls_share_a_row)
 {
 	struct trace_rows *rows = trace_rows_new();
 	uint32_t track = trace_rows_track(rows, 1, TRACE_LANE, 0, "lane 0");
@@ -72,9 +71,8 @@ START_TEST(calls_within_calls_share_a_row)
 	ck_assert_uint_ne(trace_rows_track(rows, 2, TRACE_LANE, 0, "lane 0"), track);
 	trace_rows_free(rows);
 }
-END_TEST
 
-START_TEST(more_tracks_than_there_may_be_are_drawn_without_one)
+TEST(more_tracks_than_there_may_be_are_drawn_without_one)
 {
 	struct trace_rows *rows = trace_rows_new();
 
@@ -85,13 +83,12 @@ START_TEST(more_tracks_than_there_may_be_are_drawn_without_one)
 				   2).async);
 	trace_rows_free(rows);
 }
-END_TEST
 
 /* ---- heads and steps ------------------------------------------------------------- */
 
 #define MANY (TRACE_HEADS + 2000)
 
-START_TEST(of_many_heads_the_newest_are_known)
+TEST(of_many_heads_the_newest_are_known)
 {
 	struct trace_heads *heads;
 	const struct trace_head head = {
@@ -114,9 +111,8 @@ START_TEST(of_many_heads_the_newest_are_known)
 	trace_heads_free(heads);
 	json_decref(fx_trace_end());
 }
-END_TEST
 
-START_TEST(steps_wait_by_transfer_and_come_in_order)
+TEST(steps_wait_by_transfer_and_come_in_order)
 {
 	struct trace_steps *steps = trace_steps_new();
 	struct nci_record rec = { .type = NCI_EV_PROXY_STEP, .form = 1 };
@@ -144,7 +140,6 @@ START_TEST(steps_wait_by_transfer_and_come_in_order)
 	ck_assert_uint_eq(trace_steps_take_oldest(steps, &source, &token, &out), 0);
 	trace_steps_free(steps);
 }
-END_TEST
 
 /* ---- the file -------------------------------------------------------------------- */
 
@@ -187,7 +182,7 @@ static size_t count_files(void)
 	return n - 2;
 }
 
-START_TEST(a_file_is_there_whole_or_not_at_all)
+TEST(a_file_is_there_whole_or_not_at_all)
 {
 	static char text[TEXT_BYTES];
 	struct trace_out *o = open_at("whole.json");
@@ -213,9 +208,8 @@ START_TEST(a_file_is_there_whole_or_not_at_all)
 	free(got);
 	ck_assert_uint_eq(count_files(), before);
 }
-END_TEST
 
-START_TEST(a_name_decides_how_it_is_compressed)
+TEST(a_name_decides_how_it_is_compressed)
 {
 	static char text[TEXT_BYTES], back[TEXT_BYTES + 1];
 	struct trace_out *o = open_at("x.json.gz");
@@ -242,9 +236,8 @@ START_TEST(a_name_decides_how_it_is_compressed)
 	free(expanded);
 	free(got);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_told_and_leaves_nothing)
+TEST(what_cannot_be_written_is_told_and_leaves_nothing)
 {
 	static char text[TEXT_BYTES];
 	struct trace_out *o;
@@ -258,9 +251,8 @@ START_TEST(what_cannot_be_written_is_told_and_leaves_nothing)
 	ck_assert_int_eq(access("/dev/full", F_OK), 0);
 	ck_assert_uint_eq(count_files(), before);
 }
-END_TEST
 
-START_TEST(a_link_stays_one)
+TEST(a_link_stays_one)
 {
 	char target[160];
 	struct trace_out *o;
@@ -279,7 +271,6 @@ START_TEST(a_link_stays_one)
 	free(read_all(&n));
 	ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
 /* ---- memory ---------------------------------------------------------------------- */
 
@@ -312,7 +303,7 @@ static void take_transfer(uint64_t i)
 	fx_records(7, 9 * i, 9, 0, &r, sizeof(r), NULL);
 }
 
-START_TEST(memory_does_not_grow_with_the_trace)
+TEST(memory_does_not_grow_with_the_trace)
 {
 	uint64_t bytes = getenv("LONG") ? LONG_BYTES : SHORT_BYTES;
 	struct rusage usage;
@@ -337,22 +328,8 @@ START_TEST(memory_does_not_grow_with_the_trace)
 		printf("# %" PRIu64 " bytes, %" PRIu64 " slices: %ld KiB at most\n", bytes,
 		       fx_t.w.counts.slices, usage.ru_maxrss);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(whatever_comes_nests_on_its_row),
-		FX_TEST(calls_within_calls_share_a_row),
-		FX_TEST(more_tracks_than_there_may_be_are_drawn_without_one),
-		FX_TEST(of_many_heads_the_newest_are_known),
-		FX_TEST(steps_wait_by_transfer_and_come_in_order),
-		FX_TEST(a_file_is_there_whole_or_not_at_all),
-		FX_TEST(a_name_decides_how_it_is_compressed),
-		FX_TEST(what_cannot_be_written_is_told_and_leaves_nothing),
-		FX_TEST(a_link_stays_one),
-		FX_TEST(memory_does_not_grow_with_the_trace),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

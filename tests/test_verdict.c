@@ -28,7 +28,7 @@ static void set_watched(const char *key, json_int_t value)
 	json_object_set_new(json_object_get(answer(), "watched"), key, json_integer(value));
 }
 
-START_TEST(what_is_found_comes_first_then_what_is_suspected_then_notes)
+TEST(what_is_found_comes_first_then_what_is_suspected_then_notes)
 {
 	static const char *const order[] = {
 		"! c; it began 43s ago", "! b; it began", "! d; it began 43s ago (more:",
@@ -48,9 +48,8 @@ START_TEST(what_is_found_comes_first_then_what_is_suspected_then_notes)
 	ck_assert(!fx_shows("no fault"));
 	ck_assert(!fx_shows("! a"));
 }
-END_TEST
 
-START_TEST(of_more_than_three_of_one_grade_the_rest_is_counted)
+TEST_LOOP(of_more_than_three_of_one_grade_the_rest_is_counted, 0, 2)
 {
 	for (int i = 0; i < 5; i++)
 		add(_i ? "suspected" : "found", "warning", "straggler", "x");
@@ -58,20 +57,18 @@ START_TEST(of_more_than_three_of_one_grade_the_rest_is_counted)
 	ck_assert_int_eq(fx_find_line(_i ? "! 2 more suspected: ncclinsp diagnose"
 					 : "! 2 more found: ncclinsp diagnose"), 3);
 }
-END_TEST
 
 /* It may hang, where no end is watched. */
-START_TEST(job_that_has_become_quiet_is_not_called_well)
+TEST(job_that_has_become_quiet_is_not_called_well)
 {
 	add("suspected", "info", "stall", "no operation was posted. x");
 	fx_build();
 	ck_assert_int_eq(fx_find_line("no operation was posted; it began 43s ago"), 0);
 	ck_assert(!fx_shows("no fault"));
 }
-END_TEST
 
 /* As after a restart of the daemon, which has one about each process. */
-START_TEST(notes_do_not_hide_that_nothing_is_wrong)
+TEST(notes_do_not_hide_that_nothing_is_wrong)
 {
 	add("found", "info", "loss", "a. x");
 	add("found", "info", "loss", "b. x");
@@ -80,10 +77,9 @@ START_TEST(notes_do_not_hide_that_nothing_is_wrong)
 	ck_assert_int_eq(fx_find_line("2 notes: ncclinsp diagnose"), 1);
 	ck_assert(!fx_shows("it began"));
 }
-END_TEST
 
 /* The daemon alone says what is wrong: not what is in flight, nor who has died or is late. */
-START_TEST(nothing_is_judged_here)
+TEST(nothing_is_judged_here)
 {
 	fx_add_inflight("Coll", "live", 43);
 	fx_add_inflight("Coll", "died", 43);
@@ -92,27 +88,24 @@ START_TEST(nothing_is_judged_here)
 	ck_assert_int_eq(fx_find_line("no fault is found or suspected in 8 live processes"), 0);
 	ck_assert(!fx_shows("! "));
 }
-END_TEST
 
-START_TEST(without_a_live_process_nothing_is_called_well)
+TEST(without_a_live_process_nothing_is_called_well)
 {
 	set_watched("live", 0);
 	fx_build();
 	ck_assert_int_eq(fx_find_line("uses NCCL with the plugin; ncclinsp doctor shows"), 0);
 	ck_assert(!fx_shows("no fault"));
 }
-END_TEST
 
-START_TEST(nobody_says_all_is_well_who_cannot_see)
+TEST(nobody_says_all_is_well_who_cannot_see)
 {
 	set_watched("unseen", 1);
 	fx_build();
 	ck_assert(fx_shows("no fault is found or suspected in 8 live processes; but the kernels of "
 			   "1 of 8 processes are not seen"));
 }
-END_TEST
 
-START_TEST(nor_who_hears_so_little)
+TEST(nor_who_hears_so_little)
 {
 	set_watched("unled", 8);
 	fx_build();
@@ -120,9 +113,8 @@ START_TEST(nor_who_hears_so_little)
 			   "control file"));
 	ck_assert(fx_shows("and a late rank is found later"));
 }
-END_TEST
 
-START_TEST(whose_kernels_are_not_timed_yet_is_told_from_when_on)
+TEST_LOOP(whose_kernels_are_not_timed_yet_is_told_from_when_on, 0, 2)
 {
 	set_watched("settling", 8);
 	if (!_i)
@@ -133,9 +125,8 @@ START_TEST(whose_kernels_are_not_timed_yet_is_told_from_when_on)
 				"next operation on"
 			      : "; settling: the kernels of 8 of 8 processes are timed in 12s"));
 }
-END_TEST
 
-START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
+TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 {
 	add("suspected", "critical", "desync", "rank 5 (pid 4005) has not come to AllReduce #12 on "
 	    "größe; its last one there is #11; ranks 0-4,6-7 wait there. For 7s.");
@@ -145,9 +136,8 @@ START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 			   "größe;"));
 	ck_assert(fx_shows("ranks 0-4,6-7 wait there; it began"));
 }
-END_TEST
 
-START_TEST(a_late_rank_is_listed_first)
+TEST(a_late_rank_is_listed_first)
 {
 	int header;
 
@@ -158,9 +148,8 @@ START_TEST(a_late_rank_is_listed_first)
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "  5  0000:15:00.0"));
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "13900"));
 }
-END_TEST
 
-START_TEST(the_table_has_the_worst_first_and_last_what_is_over)
+TEST(the_table_has_the_worst_first_and_last_what_is_over)
 {
 	static const char *const order[] = {
 		"died", "slow_peer", "loss", "desync", "straggler", "stall"
@@ -183,9 +172,8 @@ START_TEST(the_table_has_the_worst_first_and_last_what_is_over)
 	json_decref(shaped);
 	json_decref(rows);
 }
-END_TEST
 
-START_TEST(a_word_is_whole_on_the_narrowest_terminal)
+TEST(a_word_is_whole_on_the_narrowest_terminal)
 {
 	static const char path[] = "NCCL_PROFILER_PLUGIN=/opt/nccl/lib/libnccl-profiler-insp.so";
 	struct frame frame;
@@ -198,25 +186,8 @@ START_TEST(a_word_is_whole_on_the_narrowest_terminal)
 	ck_assert_str_eq(frame.lines[2].text, "    and look again");
 	frame_deinit(&frame);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_is_found_comes_first_then_what_is_suspected_then_notes),
-		FX_LOOP(of_more_than_three_of_one_grade_the_rest_is_counted, 0, 2),
-		FX_TEST(job_that_has_become_quiet_is_not_called_well),
-		FX_TEST(notes_do_not_hide_that_nothing_is_wrong),
-		FX_TEST(nothing_is_judged_here),
-		FX_TEST(without_a_live_process_nothing_is_called_well),
-		FX_TEST(nobody_says_all_is_well_who_cannot_see),
-		FX_TEST(nor_who_hears_so_little),
-		FX_LOOP(whose_kernels_are_not_timed_yet_is_told_from_when_on, 0, 2),
-		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
-		FX_TEST(a_late_rank_is_listed_first),
-		FX_TEST(the_table_has_the_worst_first_and_last_what_is_over),
-		FX_TEST(a_word_is_whole_on_the_narrowest_terminal),
-	};
-
-	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+	return fx_run(fx_setup, fx_teardown);
 }

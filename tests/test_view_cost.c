@@ -94,7 +94,7 @@ static void cost_is_linear(const char *what, uint64_t few, uint64_t many)
 	ck_assert_msg(many <= few * 11 / 10 * (MANY / FEW), "%s grows faster than rows do", what);
 }
 
-START_TEST(look_takes_as_long_as_there_are_ranks)
+TEST_LOOP(look_takes_as_long_as_there_are_ranks, 0, 4)
 {
 	static const enum view_table tables[] = { VIEW_RANKS, VIEW_OPS, VIEW_TREE, VIEW_COMMS };
 	uint64_t frame, many;
@@ -103,10 +103,9 @@ START_TEST(look_takes_as_long_as_there_are_ranks)
 	many = cost_of_look(MANY, tables[_i], &frame);
 	cost_is_linear(view_tables[tables[_i]].title, few, many);
 }
-END_TEST
 
 /* Of each row that is not shown only that it is there: its scope and the filter. */
-START_TEST(frame_takes_few_steps_for_rows_that_nobody_sees)
+TEST(frame_takes_few_steps_for_rows_that_nobody_sees)
 {
 	uint64_t few, many;
 
@@ -114,7 +113,6 @@ START_TEST(frame_takes_few_steps_for_rows_that_nobody_sees)
 	cost_of_look(MANY, VIEW_RANKS, &many);
 	ck_assert_uint_le(many - few, 4 * (MANY - FEW));
 }
-END_TEST
 
 /* ---- how often they are asked for --------------------------------------------------- */
 
@@ -149,12 +147,11 @@ static int cost_of_looks(int ranks)
 	return asked.rows;
 }
 
-START_TEST(thousands_of_ranks_are_not_read_at_each_look)
+TEST(thousands_of_ranks_are_not_read_at_each_look)
 {
 	ck_assert_int_eq(cost_of_looks(8), 8 * 10);
 	ck_assert_int_le(cost_of_looks(8000), 8000 * 3);
 }
-END_TEST
 
 /* The filter by job, user and GPU of rows that do not tell these. */
 static uint64_t cost_of_members(int n)
@@ -183,22 +180,14 @@ static uint64_t cost_of_members(int n)
 	return steps;
 }
 
-START_TEST(filter_by_user_takes_as_long_as_there_are_rows)
+TEST(filter_by_user_takes_as_long_as_there_are_rows)
 {
 	uint64_t few = cost_of_members(FEW);
 
 	cost_is_linear("members", few, cost_of_members(MANY));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_LOOP(look_takes_as_long_as_there_are_ranks, 0, 4),
-		FX_TEST(frame_takes_few_steps_for_rows_that_nobody_sees),
-		FX_TEST(thousands_of_ranks_are_not_read_at_each_look),
-		FX_TEST(filter_by_user_takes_as_long_as_there_are_rows),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -81,7 +81,7 @@ static int level(const struct process *of, uint64_t now_ns)
 	return w ? (int)w->level : -1;
 }
 
-START_TEST(each_kind_covers_what_it_says)
+TEST(each_kind_covers_what_it_says)
 {
 	static const struct {
 		enum wish_kind kind;
@@ -100,9 +100,8 @@ START_TEST(each_kind_covers_what_it_says)
 			ck_assert_int_eq(wish_covers(&w, &p[i]), cases[k].covers[i]);
 		}
 }
-END_TEST
 
-START_TEST(what_a_user_wishes_is_of_his_own_processes)
+TEST(what_a_user_wishes_is_of_his_own_processes)
 {
 	struct wish w = wish_of(WISH_JOB, NCI_LEVEL_OPS, 0);
 
@@ -112,18 +111,16 @@ START_TEST(what_a_user_wishes_is_of_his_own_processes)
 	ck_assert_int_eq(level(&p[2], T0), NCI_LEVEL_OPS);
 	ck_assert_int_eq(level(&p[0], T0), -1);
 }
-END_TEST
 
-START_TEST(a_communicator_that_is_over_is_not_meant)
+TEST(a_communicator_that_is_over_is_not_meant)
 {
 	put(wish_of(WISH_COMM, NCI_LEVEL_OPS, 0), T0);
 	comms[1].finalize_ticks = 5;
 	ck_assert_int_eq(level(&p[0], T0), NCI_LEVEL_OPS);
 	ck_assert_int_eq(level(&p[1], T0), -1);
 }
-END_TEST
 
-START_TEST(the_newest_wins_but_for_the_node_s)
+TEST(the_newest_wins_but_for_the_node_s)
 {
 	put(wish_of(WISH_PROCESS, NCI_LEVEL_KERNEL, 0), T0);
 	put(wish_of(WISH_JOB, NCI_LEVEL_OPS, 0), T0 + 1);
@@ -134,9 +131,8 @@ START_TEST(the_newest_wins_but_for_the_node_s)
 	ck_assert_int_eq(level(&p[0], T0 + 3), NCI_LEVEL_OFF);
 	ck_assert_int_eq(level(&p[1], T0 + 3), NCI_LEVEL_OPS);
 }
-END_TEST
 
-START_TEST(level_and_sampling_are_wished_apart)
+TEST(level_and_sampling_are_wished_apart)
 {
 	struct wish w = wish_of(WISH_PROCESS, WISH_KEEP, 0);
 
@@ -148,9 +144,8 @@ START_TEST(level_and_sampling_are_wished_apart)
 			  NCI_SAMPLE_ALL);
 	ck_assert_ptr_null(newest(&p[1], offsetof(struct wish, sample), T0 + 1));
 }
-END_TEST
 
-START_TEST(what_ends_leaves_what_was_for_good)
+TEST(what_ends_leaves_what_was_for_good)
 {
 	put(wish_of(WISH_PROCESS, NCI_LEVEL_OPS, 0), T0);
 	put(wish_of(WISH_PROCESS, NCI_LEVEL_TRACE, T0 + SECOND), T0);
@@ -161,9 +156,8 @@ START_TEST(what_ends_leaves_what_was_for_good)
 	ck_assert(!wishes_tidy(&ws, list, 3, T0 + SECOND));
 	ck_assert_uint_eq(wishes_next_end(&ws, T0 + SECOND), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(what_is_for_good_takes_the_place_of_both)
+TEST(what_is_for_good_takes_the_place_of_both)
 {
 	put(wish_of(WISH_JOB, NCI_LEVEL_OPS, 0), T0);
 	put(wish_of(WISH_JOB, NCI_LEVEL_TRACE, T0 + SECOND), T0);
@@ -173,9 +167,8 @@ START_TEST(what_is_for_good_takes_the_place_of_both)
 	wishes_drop(&ws, &(struct wish){ .kind = WISH_JOB, .job = "7", .everybody = 1 });
 	ck_assert_int_eq(level(&p[0], T0), -1);
 }
-END_TEST
 
-START_TEST(a_user_cannot_take_back_what_root_wants_of_a_job)
+TEST(a_user_cannot_take_back_what_root_wants_of_a_job)
 {
 	const struct wish bobs = { .kind = WISH_JOB, .uid = BOB, .job = "7" };
 
@@ -183,10 +176,9 @@ START_TEST(a_user_cannot_take_back_what_root_wants_of_a_job)
 	wishes_drop(&ws, &bobs);
 	ck_assert_int_eq(level(&p[0], T0), NCI_LEVEL_OPS);
 }
-END_TEST
 
 /* Instances stand in the control file, which everybody may read. */
-START_TEST(nobody_takes_back_what_others_want_of_a_process)
+TEST(nobody_takes_back_what_others_want_of_a_process)
 {
 	struct wish bobs = { .kind = WISH_PROCESS, .uid = BOB, .id = 0x10, .sample = WISH_KEEP };
 	struct wish alices = bobs;
@@ -206,9 +198,8 @@ START_TEST(nobody_takes_back_what_others_want_of_a_process)
 	wishes_drop(&ws, &bobs);
 	ck_assert_int_eq(level(&p[0], T0 + 2), -1);
 }
-END_TEST
 
-START_TEST(the_end_of_a_copy_takes_no_wish_along)
+TEST(the_end_of_a_copy_takes_no_wish_along)
 {
 	put(wish_of(WISH_PROCESS, NCI_LEVEL_OFF, 0), T0);
 	p[2].instance = p[0].instance;
@@ -216,7 +207,6 @@ START_TEST(the_end_of_a_copy_takes_no_wish_along)
 	ck_assert(!wishes_tidy(&ws, list, 3, T0 + 1));
 	ck_assert_int_eq(level(&p[0], T0 + 1), NCI_LEVEL_OFF);
 }
-END_TEST
 
 static int put_of(uid_t uid, uint64_t id, bool everybody)
 {
@@ -226,7 +216,7 @@ static int put_of(uid_t uid, uint64_t id, bool everybody)
 	return wishes_put(&ws, &w, T0);
 }
 
-START_TEST(many_users_leave_root_a_half_of_the_room)
+TEST(many_users_leave_root_a_half_of_the_room)
 {
 	for (uint64_t i = 0; i < WISHES; i++)
 		ck_assert_int_eq(put_of(ALICE + (uid_t)(i / WISHES_OF_USER), i, false),
@@ -235,9 +225,8 @@ START_TEST(many_users_leave_root_a_half_of_the_room)
 		ck_assert_int_eq(put_of(0, 2000 + i, true), 0);
 	ck_assert_int_eq(put_of(0, 1000, true), -ENOSPC);
 }
-END_TEST
 
-START_TEST(ids_of_one_user_have_no_more_wishes_than_he)
+TEST(ids_of_one_user_have_no_more_wishes_than_he)
 {
 	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
 
@@ -249,9 +238,8 @@ START_TEST(ids_of_one_user_have_no_more_wishes_than_he)
 	ck_assert_int_eq(put_of(BOB, 1000, false), 0);
 	accounts_free(accounts);
 }
-END_TEST
 
-START_TEST(one_user_has_his_share_of_the_room_and_root_the_rest)
+TEST(one_user_has_his_share_of_the_room_and_root_the_rest)
 {
 	for (uint64_t i = 0; i < WISHES; i++) {
 		struct wish w = { .kind = WISH_PROCESS, .level = NCI_LEVEL_OPS,
@@ -266,9 +254,8 @@ START_TEST(one_user_has_his_share_of_the_room_and_root_the_rest)
 	put((struct wish){ .kind = WISH_PROCESS, .level = NCI_LEVEL_OFF, .sample = WISH_KEEP,
 			   .uid = BOB, .id = 1000 }, T0);	/* in place of his own */
 }
-END_TEST
 
-START_TEST(nothing_is_wished_for_ever_of_what_is_gone)
+TEST(nothing_is_wished_for_ever_of_what_is_gone)
 {
 	put(wish_of(WISH_PROCESS, NCI_LEVEL_OPS, 0), T0);
 	put(wish_of(WISH_COMM, NCI_LEVEL_OPS, 0), T0);
@@ -281,26 +268,8 @@ START_TEST(nothing_is_wished_for_ever_of_what_is_gone)
 	ck_assert(wishes_tidy(&ws, list, 3, T0 + WISH_IDLE_NS * 10 + 1));
 	ck_assert_int_eq(level(&p[1], T0), -1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(each_kind_covers_what_it_says),
-		FX_TEST(what_a_user_wishes_is_of_his_own_processes),
-		FX_TEST(a_communicator_that_is_over_is_not_meant),
-		FX_TEST(the_newest_wins_but_for_the_node_s),
-		FX_TEST(level_and_sampling_are_wished_apart),
-		FX_TEST(what_ends_leaves_what_was_for_good),
-		FX_TEST(what_is_for_good_takes_the_place_of_both),
-		FX_TEST(a_user_cannot_take_back_what_root_wants_of_a_job),
-		FX_TEST(nobody_takes_back_what_others_want_of_a_process),
-		FX_TEST(the_end_of_a_copy_takes_no_wish_along),
-		FX_TEST(many_users_leave_root_a_half_of_the_room),
-		FX_TEST(ids_of_one_user_have_no_more_wishes_than_he),
-		FX_TEST(one_user_has_his_share_of_the_room_and_root_the_rest),
-		FX_TEST(nothing_is_wished_for_ever_of_what_is_gone),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

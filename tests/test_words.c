@@ -81,7 +81,7 @@ static void compare(const char *title)
 	said.n = 0;
 }
 
-START_TEST(kinds_severities_and_verdicts_are_explained)
+TEST(kinds_severities_and_verdicts_are_explained)
 {
 	for (int i = 0; i < FINDING_KIND_END; i++)
 		say(finding_kind_name((enum finding_kind)i));
@@ -99,9 +99,8 @@ START_TEST(kinds_severities_and_verdicts_are_explained)
 		say(limit_reason_name((enum limit_reason)i));
 	compare("why a stall has this limit");
 }
-END_TEST
 
-START_TEST(what_is_in_flight_is_explained)
+TEST(what_is_in_flight_is_explained)
 {
 	for (int i = 0; i < OP_STATE_END; i++)
 		say(inflight_op_state((enum op_state)i));
@@ -113,9 +112,8 @@ START_TEST(what_is_in_flight_is_explained)
 		say(nccl_event_name(i));
 	compare("what can be in flight");
 }
-END_TEST
 
-START_TEST(sources_faults_and_methods_are_explained)
+TEST(sources_faults_and_methods_are_explained)
 {
 	for (int i = 0; i < TIMING_END; i++)
 		say(timeline_source_text((enum timing_source)i));
@@ -133,9 +131,8 @@ START_TEST(sources_faults_and_methods_are_explained)
 		say(fit_outcome_text((enum fit_outcome)i));
 	compare("why a link has no line");
 }
-END_TEST
 
-START_TEST(levels_and_what_restricts_them_are_explained)
+TEST(levels_and_what_restricts_them_are_explained)
 {
 	struct process *p = fx.processes[0];
 
@@ -162,9 +159,8 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 	say(process_sampling(p));
 	compare("which operations are timed");
 }
-END_TEST
 
-START_TEST(what_is_said_of_processes_is_explained)
+TEST(what_is_said_of_processes_is_explained)
 {
 	struct process *p = fx.processes[0];
 	json_t *a[4];
@@ -186,9 +182,8 @@ START_TEST(what_is_said_of_processes_is_explained)
 	for (int i = 0; i < 4; i++)
 		json_decref(a[i]);
 }
-END_TEST
 
-START_TEST(each_word_has_a_meaning_and_is_found_in_whichever_case)
+TEST(each_word_has_a_meaning_and_is_found_in_whichever_case)
 {
 	const struct topic *topic;
 
@@ -208,18 +203,8 @@ START_TEST(each_word_has_a_meaning_and_is_found_in_whichever_case)
 	ck_assert_ptr_eq(words_find("Rank_Dead"), words_verdict(VERDICT_RANK_DEAD));
 	ck_assert_ptr_null(words_find("nonsense"));
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(kinds_severities_and_verdicts_are_explained),
-		FX_TEST(what_is_in_flight_is_explained),
-		FX_TEST(sources_faults_and_methods_are_explained),
-		FX_TEST(levels_and_what_restricts_them_are_explained),
-		FX_TEST(what_is_said_of_processes_is_explained),
-		FX_TEST(each_word_has_a_meaning_and_is_found_in_whichever_case),
-	};
-
-	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+	return fx_run(setup, fx_serve_close);
 }

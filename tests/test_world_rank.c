@@ -32,7 +32,7 @@ static const struct comm *join(int32_t nranks, int32_t rank, uint8_t gpu)
 	return c;
 }
 
-START_TEST(launcher_says_who_a_process_of_one_gpu_is)
+TEST(launcher_says_who_a_process_of_one_gpu_is)
 {
 	const struct comm *pair;
 
@@ -45,9 +45,8 @@ START_TEST(launcher_says_who_a_process_of_one_gpu_is)
 	ck_assert_int_eq(job_world_rank_of(&p, pair, 0), UNKNOWN_I32);
 	ck_assert_int_eq(job_world_rank_of(&p, &comms[0], 4), UNKNOWN_I32);
 }
-END_TEST
 
-START_TEST(largest_communicator_says_it_else)
+TEST(largest_communicator_says_it_else)
 {
 	const struct comm *pair = join(2, 1, 1);
 
@@ -59,10 +58,9 @@ START_TEST(largest_communicator_says_it_else)
 	ck_assert_int_eq(job_world_rank_of(&p, pair, 0), UNKNOWN_I32);
 	ck_assert_int_eq(job_world_rank_of(&p, &comms[1], 7), 7);
 }
-END_TEST
 
 /* The launcher counts processes there. */
-START_TEST(ranks_of_one_process_are_told_apart_by_their_gpus)
+TEST(ranks_of_one_process_are_told_apart_by_their_gpus)
 {
 	const struct comm *first, *second;
 
@@ -76,10 +74,9 @@ START_TEST(ranks_of_one_process_are_told_apart_by_their_gpus)
 	ck_assert_int_eq(job_world_rank(&p, NULL), UNKNOWN_I32);
 	ck_assert_int_eq(job_process_rank(&p), 1);
 }
-END_TEST
 
 /* Where GPUs are not known, by the largest communicator alone. */
-START_TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicator)
+TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicator)
 {
 	const struct comm *first = join(4, 2, 0), *second = join(4, 3, 0), *pair = join(2, 1, 0);
 
@@ -92,9 +89,8 @@ START_TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicato
 	ck_assert_int_eq(job_world_rank(&p, second), 3);
 	ck_assert_int_eq(job_world_rank(&p, pair), UNKNOWN_I32);
 }
-END_TEST
 
-START_TEST(nothing_is_made_up)
+TEST(nothing_is_made_up)
 {
 	job_find_world(&p);
 	ck_assert_int_eq(job_world_rank(&p, NULL), UNKNOWN_I32);
@@ -104,17 +100,8 @@ START_TEST(nothing_is_made_up)
 	job_find_world(&p);
 	ck_assert_int_eq(job_world_rank(&p, &comms[0]), UNKNOWN_I32);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(launcher_says_who_a_process_of_one_gpu_is),
-		FX_TEST(largest_communicator_says_it_else),
-		FX_TEST(ranks_of_one_process_are_told_apart_by_their_gpus),
-		FX_TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicator),
-		FX_TEST(nothing_is_made_up),
-	};
-
-	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, NULL);
 }

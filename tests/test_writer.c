@@ -66,7 +66,7 @@ static int count_threads(void)
 	return count_in("/proc/self/task");
 }
 
-START_TEST(what_was_given_is_there_when_the_writer_is_gone)
+TEST(what_was_given_is_there_when_the_writer_is_gone)
 {
 	char text[16] = "";
 	struct stat st;
@@ -84,9 +84,8 @@ START_TEST(what_was_given_is_there_when_the_writer_is_gone)
 	ck_assert_uint_eq(st.st_mode & 0777, 0600);
 	ck_assert_int_eq(count_files(), 1);
 }
-END_TEST
 
-START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
+TEST(the_oldest_make_room_and_what_is_not_ours_stays)
 {
 	FILE *other = fopen(path_of("notes"), "w");
 
@@ -101,10 +100,9 @@ START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
 	ck_assert_int_eq(access(path_of("box-017.json"), F_OK), 0);
 	ck_assert_int_eq(access(path_of("box-019.json"), F_OK), 0);
 }
-END_TEST
 
 /* Hosts whose files are in one directory: "node1" is how "node1-a" begins. */
-START_TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses)
+TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses)
 {
 	const struct writer_limits limits = { .files = 2, .bytes = 1000, .stamped = true };
 	static const char *const others[] = {
@@ -126,9 +124,8 @@ START_TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses)
 		ck_assert_int_eq(access(path_of(others[i]), F_OK), 0);
 	ck_assert_int_eq(count_files(), FX_COUNT(others) + 2);
 }
-END_TEST
 
-START_TEST(bytes_are_limited_but_the_newest_always_stays)
+TEST(bytes_are_limited_but_the_newest_always_stays)
 {
 	open_dir(100, 12);
 	for (int i = 0; i < 5; i++)
@@ -138,9 +135,8 @@ START_TEST(bytes_are_limited_but_the_newest_always_stays)
 	ck_assert_int_eq(count_files(), 1);
 	ck_assert_int_eq(access(path_of("box-009.json"), F_OK), 0);
 }
-END_TEST
 
-START_TEST(a_failure_is_counted_and_leaves_nothing_behind)
+TEST(a_failure_is_counted_and_leaves_nothing_behind)
 {
 	struct writer_stats stats;
 
@@ -156,15 +152,13 @@ START_TEST(a_failure_is_counted_and_leaves_nothing_behind)
 	writer_close(w);
 	ck_assert_int_eq(count_files(), 1);
 }
-END_TEST
 
-START_TEST(without_its_directory_nothing_is_written)
+TEST(without_its_directory_nothing_is_written)
 {
 	const struct writer_limits limits = { .files = 1, .bytes = 1 };
 
 	ck_assert_int_eq(writer_open(&w, path_of("nowhere"), "box-", &limits), -ENOENT);
 }
-END_TEST
 
 struct seen {
 	char names[256];
@@ -179,7 +173,7 @@ static void note(void *arg, const char *name, uint64_t bytes)
 	seen->bytes += bytes;
 }
 
-START_TEST(what_is_there_is_known_and_can_be_read)
+TEST(what_is_there_is_known_and_can_be_read)
 {
 	struct seen seen = { "", 0 };
 	size_t bytes;
@@ -204,9 +198,8 @@ START_TEST(what_is_there_is_known_and_can_be_read)
 	ck_assert_int_eq(writer_read(w, ".", 100, &text, &bytes), -ENOENT);
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
+TEST(what_is_written_is_known_at_once_when_it_is_counted)
 {
 	struct writer_stats stats;
 	struct seen seen = { "", 0 };
@@ -221,9 +214,8 @@ START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
 	ck_assert_str_eq(seen.names, "box-001.json ");
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(what_sorts_before_the_given_name_is_too_old)
+TEST(what_sorts_before_the_given_name_is_too_old)
 {
 	open_dir(100, 1000);
 	for (int i = 0; i < 6; i++)
@@ -237,9 +229,8 @@ START_TEST(what_sorts_before_the_given_name_is_too_old)
 	ck_assert_int_eq(access(path_of("box-004.json"), F_OK), 0);
 	ck_assert_int_eq(count_files(), 3);
 }
-END_TEST
 
-START_TEST(what_was_written_last_stays_wherever_it_sorts)
+TEST(what_was_written_last_stays_wherever_it_sorts)
 {
 	open_dir(3, 1000);
 	for (int i = 7; i < 10; i++)
@@ -250,9 +241,8 @@ START_TEST(what_was_written_last_stays_wherever_it_sorts)
 	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
 	ck_assert_int_eq(access(path_of("box-007.json"), F_OK), -1);
 }
-END_TEST
 
-START_TEST(what_is_ahead_of_all_that_can_be_makes_room_first)
+TEST(what_is_ahead_of_all_that_can_be_makes_room_first)
 {
 	open_dir(4, 1000);
 	put(1, "hello");
@@ -266,9 +256,8 @@ START_TEST(what_is_ahead_of_all_that_can_be_makes_room_first)
 	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
 	ck_assert_int_eq(access(path_of("box-004.json"), F_OK), 0);
 }
-END_TEST
 
-START_TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is)
+TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is)
 {
 	open_dir(100, 1000);
 	for (int i = 0; i < 20; i++)
@@ -278,9 +267,8 @@ START_TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is)
 	writer_close(w);
 	ck_assert_int_eq(count_files(), 20 + 1 - 4);
 }
-END_TEST
 
-START_TEST(a_directory_that_vanished_is_made_again)
+TEST(a_directory_that_vanished_is_made_again)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
 	struct writer_stats stats;
@@ -299,9 +287,8 @@ START_TEST(a_directory_that_vanished_is_made_again)
 	ck_assert_int_eq(stat(path_of("place/box-001.json"), &st), 0);
 	ck_assert_int_eq(st.st_size, 5);
 }
-END_TEST
 
-START_TEST(a_compressed_file_holds_the_text)
+TEST(a_compressed_file_holds_the_text)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000, .compressed = true };
 	char packed[64], *text;
@@ -318,7 +305,6 @@ START_TEST(a_compressed_file_holds_the_text)
 	ck_assert_mem_eq(text, "hello", 5);
 	free(text);
 }
-END_TEST
 
 #define BIG	(4u << 20)
 
@@ -360,7 +346,7 @@ static int check_whole(const char *place)
 }
 
 /* In memory: a disk would make it wait, and who waits is not in the middle of a write. */
-START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
+TEST(who_is_killed_while_writing_leaves_whole_files_only)
 {
 	char place[] = "/dev/shm/ncclinsp-test.XXXXXX";
 	int whole = 0;
@@ -380,9 +366,8 @@ START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
 	rmdir(place);
 	ck_assert_int_gt(whole, 0);
 }
-END_TEST
 
-START_TEST(what_a_killed_writer_left_half_written_goes)
+TEST(what_a_killed_writer_left_half_written_goes)
 {
 	FILE *half = fopen(path_of(".box.new"), "w");
 
@@ -391,7 +376,6 @@ START_TEST(what_a_killed_writer_left_half_written_goes)
 	ck_assert_int_eq(count_files(), 0);
 	writer_close(w);
 }
-END_TEST
 
 /* ---- a directory that does not answer ------------------------------------------------- */
 
@@ -415,7 +399,7 @@ static void let_go(void)
 	}
 }
 
-START_TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts)
+TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts)
 {
 	const uint64_t second_ns = 1000000000;
 	struct writer_stats stats;
@@ -441,9 +425,8 @@ START_TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts)
 	ck_assert_int_eq(stats.failing, 0);
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(where_one_hangs_too_many_are_refused_and_counted)
+TEST(where_one_hangs_too_many_are_refused_and_counted)
 {
 	struct writer_stats stats;
 	int taken = 1;
@@ -462,10 +445,9 @@ START_TEST(where_one_hangs_too_many_are_refused_and_counted)
 	writer_close(w);
 	ck_assert_int_eq(access(path_of("box-002.json"), F_OK), 0);
 }
-END_TEST
 
 /* Nor does a thread that hangs hold up who reads, or who closes, for more than seconds. */
-START_TEST(who_asks_for_a_file_where_one_hangs_is_refused)
+TEST(who_asks_for_a_file_where_one_hangs_is_refused)
 {
 	size_t bytes;
 	char *text;
@@ -475,9 +457,8 @@ START_TEST(who_asks_for_a_file_where_one_hangs_is_refused)
 	let_go();
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(a_thread_that_hangs_is_left_behind)
+TEST(a_thread_that_hangs_is_left_behind)
 {
 	int others = count_threads();
 
@@ -490,9 +471,8 @@ START_TEST(a_thread_that_hangs_is_left_behind)
 	while (count_threads() > others)
 		usleep(1000);
 }
-END_TEST
 
-START_TEST(a_time_in_which_the_daemon_did_not_run_is_not_the_disk_s)
+TEST(a_time_in_which_the_daemon_did_not_run_is_not_the_disk_s)
 {
 	const uint64_t second_ns = 1000000000;
 	struct writer_stats stats;
@@ -511,9 +491,8 @@ START_TEST(a_time_in_which_the_daemon_did_not_run_is_not_the_disk_s)
 	let_go();
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(who_is_known_to_hang_is_not_waited_for)
+TEST(who_is_known_to_hang_is_not_waited_for)
 {
 	uint64_t began_ns;
 
@@ -526,9 +505,8 @@ START_TEST(who_is_known_to_hang_is_not_waited_for)
 	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began_ns, UINT64_C(4000000000));
 	let_go();
 }
-END_TEST
 
-START_TEST(one_that_hangs_holds_up_no_other)
+TEST(one_that_hangs_holds_up_no_other)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
 	struct writer *other;
@@ -542,9 +520,8 @@ START_TEST(one_that_hangs_holds_up_no_other)
 	let_go();
 	writer_close(w);
 }
-END_TEST
 
-START_TEST(a_directory_is_made_with_its_parents)
+TEST(a_directory_is_made_with_its_parents)
 {
 	struct stat st;
 
@@ -557,9 +534,8 @@ START_TEST(a_directory_is_made_with_its_parents)
 	fclose(fopen(path_of("file"), "w"));
 	ck_assert_int_eq(writer_make_dir(path_of("file/two"), 0700), -ENOTDIR);
 }
-END_TEST
 
-START_TEST(what_is_fleeting_goes_with_its_writer)
+TEST(what_is_fleeting_goes_with_its_writer)
 {
 	const struct writer_limits limits = { .mode = 0644, .fleeting = true };
 	struct writer_stats stats;
@@ -574,37 +550,8 @@ START_TEST(what_is_fleeting_goes_with_its_writer)
 	writer_close(w);
 	ck_assert_int_eq(access(path_of("m.prom"), F_OK), -1);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(what_was_given_is_there_when_the_writer_is_gone),
-		FX_TEST(the_oldest_make_room_and_what_is_not_ours_stays),
-		FX_TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses),
-		FX_TEST(bytes_are_limited_but_the_newest_always_stays),
-		FX_TEST(a_failure_is_counted_and_leaves_nothing_behind),
-		FX_TEST(without_its_directory_nothing_is_written),
-		FX_TEST(what_is_there_is_known_and_can_be_read),
-		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
-		FX_TEST(what_sorts_before_the_given_name_is_too_old),
-		FX_TEST(what_was_written_last_stays_wherever_it_sorts),
-		FX_TEST(what_is_ahead_of_all_that_can_be_makes_room_first),
-		FX_TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is),
-		FX_TEST(a_directory_that_vanished_is_made_again),
-		FX_TEST(a_compressed_file_holds_the_text),
-		FX_TEST(who_is_killed_while_writing_leaves_whole_files_only),
-		FX_TEST(what_a_killed_writer_left_half_written_goes),
-		FX_TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts),
-		FX_TEST(where_one_hangs_too_many_are_refused_and_counted),
-		FX_TEST(who_asks_for_a_file_where_one_hangs_is_refused),
-		FX_TEST(a_thread_that_hangs_is_left_behind),
-		FX_TEST(a_time_in_which_the_daemon_did_not_run_is_not_the_disk_s),
-		FX_TEST(who_is_known_to_hang_is_not_waited_for),
-		FX_TEST(one_that_hangs_holds_up_no_other),
-		FX_TEST(a_directory_is_made_with_its_parents),
-		FX_TEST(what_is_fleeting_goes_with_its_writer),
-	};
-
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void teardown(void)
 	free(back);
 }
 
-START_TEST(it_is_smaller_and_comes_back)
+TEST(it_is_smaller_and_comes_back)
 {
 	ck_assert_uint_lt(packed_bytes, SIZE / 10);
 	ck_assert(zst_is(packed, packed_bytes));
@@ -40,31 +40,22 @@ START_TEST(it_is_smaller_and_comes_back)
 	ck_assert_uint_eq(back_bytes, SIZE);
 	ck_assert_mem_eq(back, text, SIZE);
 }
-END_TEST
 
-START_TEST(more_than_is_wanted_is_refused)
+TEST(more_than_is_wanted_is_refused)
 {
 	ck_assert_int_eq(zst_expand(packed, packed_bytes, SIZE - 1, &back, &back_bytes), -EFBIG);
 	ck_assert_ptr_null(back);
 }
-END_TEST
 
-START_TEST(what_is_cut_or_changed_is_refused)
+TEST(what_is_cut_or_changed_is_refused)
 {
 	for (size_t n = 0; n < packed_bytes; n++)
 		ck_assert_int_eq(zst_expand(packed, n, SIZE, &back, &back_bytes), -EBADMSG);
 	packed[packed_bytes / 2] ^= 1;
 	ck_assert_int_eq(zst_expand(packed, packed_bytes, SIZE, &back, &back_bytes), -EBADMSG);
 }
-END_TEST
 
 int main(void)
 {
-	const struct fx_test tests[] = {
-		FX_TEST(it_is_smaller_and_comes_back),
-		FX_TEST(more_than_is_wanted_is_refused),
-		FX_TEST(what_is_cut_or_changed_is_refused),
-	};
-
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown);
 }

@@ -52,7 +52,7 @@ targets_there() {
 proofs_there() {
 	local file name sentence missing=0
 	while read -r name; do
-		grep -rqF "START_TEST($name)" tests || { echo "no test $name"; missing=1; }
+		grep -rqE "^TEST(_LOOP)?[(]$name[,)]" tests || { echo "no test $name"; missing=1; }
 	done < <(grep -o '`[a-z0-9_]*_[a-z0-9_]*`' docs/SECURITY.md | tr -d '`'
 		sed -n 's/.*| \(.*\) |$/\1/p' docs/losses.md | grep -o '`[a-z0-9_]*_[a-z0-9_]*`' | tr -d '`')
 	while IFS= read -r sentence; do
