@@ -75,7 +75,7 @@ pkill -9 -P "$JOB_PID"
 died() { api_is findings 'any(.findings[]; .kind == "died" and .comm_name == "dp")'; }
 after() { SNAP=$("$I" snapshot) && wait_until 10 test -s "$SNAP" && cp "$SNAP" "$T/after.json" && "$I" report "$T/after.json" --flight-recorder "$T/torch" -o json |
 	jq -e '[.verdicts[] | select(.verdict == "died") | .gathered[1:3][] | test("^rank 3 .* has not called|^ranks 0-2 wait in ")] == [true, true]'; }
-check "what they told of the hang is told of the job's death" eval 'wait_until 30 died && after'
+check "what they told of the hang is told of the job's death" eval 'wait_until 30 died && wait_until 30 after'
 
 # Another run of the same job: the groups are the same, the times are not.
 cp -r "$T/torch" "$T/other"
