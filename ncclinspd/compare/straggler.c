@@ -528,7 +528,7 @@ static struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
 	struct straggler_member *member;
 	struct seat *seat;
 	uint32_t i = likely;
-	bool made, moved;
+	bool made;
 
 	if (i >= u->nseats || !seat_is_of(&u->seat[i], p->process_id, p->comm_index))
 		i = find_seat(u, p->process_id, p->comm_index);
@@ -536,9 +536,10 @@ static struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
 	if (!seat)
 		return NULL;
 	u->series.n = u->nseats;
-	moved = seat->part.gpu != p->gpu;
+	if (seat->part.gpu != p->gpu)
+		seat->found = 0;	/* until its track is found, the one before is no answer */
 	seat->part = *p;
-	if (seat->found == seats_found(s) && !moved)
+	if (seat->found == seats_found(s))
 		return seat;
 	track = keyed_find_again(&s->tracks, seat->track, &p->gpu) ?:
 		keyed_use(&s->tracks, &p->gpu, p->account, &made);
