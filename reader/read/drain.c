@@ -203,7 +203,7 @@ static void drain_look(struct drain *d, struct attached *first, uint32_t n, enum
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct attached *a = &first[i];
-		bool quiet = a->unchanged, all = tables && now_ns >= a->all_ns;
+		bool quiet = a->unchanged, all = who != LOOK_AGAIN && now_ns >= a->all_ns;
 
 		if (!wants_look(d, a, who, now_ns))
 			continue;
