@@ -301,13 +301,15 @@ static bool lane_belongs(const struct shmring *ring, uint32_t i, pid_t tid)
 
 /*
  * Others may adopt it and die meanwhile, and a new thread have the first one's number and the
- * lane: the owners that were counted tell.
+ * lane: the owners that were counted tell.  Until a new one is counted, the lane is thread 0's:
+ * the kernel calls that invalid, not gone.
  */
 static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 {
 	struct nci_lane *line = &ring->directory[i];
 	uint32_t owners = atomic_load_explicit(&line->owners, memory_order_acquire);
 	uint32_t owner = atomic_load_explicit(&line->tid, memory_order_acquire);
+	bool adopted;
 
 	if (atomic_load_explicit(&line->state, memory_order_acquire) != NCI_LANE_READY)
 		return false;
@@ -316,16 +318,16 @@ static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 	if (!lane_is_whole(line))
 		return false;
 	SHMRING_TESTPOINT(adopting);
-	if (!atomic_compare_exchange_strong_explicit(&line->tid, &owner, (uint32_t)tid,
+	if (!atomic_compare_exchange_strong_explicit(&line->tid, &owner, 0,
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return false;
-	if (atomic_load_explicit(&line->owners, memory_order_relaxed) != owners) {
-		atomic_store_explicit(&line->tid, owner, memory_order_release);
-		return false;
-	}
-	atomic_fetch_add_explicit(&line->owners, 1, memory_order_relaxed);
-	return true;
+	SHMRING_TESTPOINT(adopted);
+	adopted = atomic_load_explicit(&line->owners, memory_order_relaxed) == owners;
+	if (adopted)
+		atomic_fetch_add_explicit(&line->owners, 1, memory_order_relaxed);
+	atomic_store_explicit(&line->tid, adopted ? (uint32_t)tid : owner, memory_order_release);
+	return adopted;
 }
 
 /* A lane in state MAKING, with all that it needs, has an owner. */

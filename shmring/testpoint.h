@@ -14,6 +14,7 @@
  *   freeing     the event's record is published, its slot still live
  *   allocated   a lane's space is there, the lane not ready yet
  *   adopting    a lane's thread is gone, it has no other owner yet
+ *   adopted     a lane is about to have another owner, who is not counted yet
  */
 #ifdef SHMRING_TESTPOINTS
 void shmring_testpoint(const char *name);

@@ -6,6 +6,8 @@
 #define SHMRING_TESTPOINTS
 #include "shmring/producer.c"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -16,12 +18,40 @@ static struct fx_lane fx;
 static const char *deadly;	/* the testpoint to die at */
 static bool adopts_first;	/* a thread of the dead one's number, which lives now */
 
+/* Two threads want a lane at once: the second one has the number of the dead one. */
+static struct {
+	bool wanted;
+	pthread_t thread;
+	sem_t adopted, go_on;
+	struct shmring_lane *lane;
+} second;
+
+static void *second_run(void *arg)
+{
+	second.lane = shmring_lane_new(&fx.ring, UINT32_MAX / 2);
+	return arg;
+}
+
+/* The first one waits until the second is in the midst of it, and goes on then. */
+static void second_meets_first(const char *name)
+{
+	if (strcmp(name, "adopting") == 0 && second.wanted) {
+		second.wanted = false;
+		pthread_create(&second.thread, NULL, second_run, NULL);
+		sem_wait(&second.adopted);
+	} else if (strcmp(name, "adopted") == 0 && pthread_equal(pthread_self(), second.thread)) {
+		sem_post(&second.adopted);
+		sem_wait(&second.go_on);
+	}
+}
+
 void shmring_testpoint(const char *name)
 {
 	if (deadly && strcmp(name, deadly) == 0)
 		kill(getpid(), SIGKILL);
 	if (adopts_first && strcmp(name, "adopting") == 0)
 		fx.lane->out->line->owners += 2;
+	second_meets_first(name);
 }
 
 static void setup(void)
@@ -183,6 +213,22 @@ TEST(lane_that_found_an_owner_of_the_dead_one_s_number_stays_with_it)
 	ck_assert_uint_eq(line->tid, UINT32_MAX / 2);
 	ck_assert_uint_eq(line->owners, 3);
 	ck_assert_ptr_eq(shmring_lane_new(&fx.ring, getpid() + 1), fx.lane);
+}
+
+TEST(lane_that_two_threads_adopt_at_once_has_one_owner)
+{
+	struct nci_lane *line = fx.lane->out->line;
+
+	line->tid = UINT32_MAX / 2;
+	sem_init(&second.adopted, 0, 0);
+	sem_init(&second.go_on, 0, 0);
+	second.wanted = true;
+	ck_assert_ptr_ne(shmring_lane_new(&fx.ring, getpid()), fx.lane);
+	sem_post(&second.go_on);
+	pthread_join(second.thread, NULL);
+	ck_assert_ptr_eq(second.lane, fx.lane);
+	ck_assert_uint_eq(line->tid, UINT32_MAX / 2);
+	ck_assert_uint_eq(line->owners, 2);
 }
 
 int main(void)
