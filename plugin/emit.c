@@ -633,12 +633,13 @@ static __attribute__((noinline)) int step_stop_first(struct nci_record *rec,
 	struct nci_ev_proxy_sums *sums = NULL;
 	struct nci_sums_plain plain;
 
-	if (op->type == NCI_EV_PROXY_OP && nci_sums_is_plain(step, &plain))
+	if (op->type == NCI_EV_PROXY_OP && !(op->token & NCI_TOKEN_NO_EVENT) &&
+	    nci_sums_is_plain(step, &plain))
 		sums = steps_open_sums(lane, op, step);
 	return sums ? step_stop_added(rec, lane, op, sums, &plain) : event_stop_rare(rec->token);
 }
 
-/* The parent is any event of this thread's: only an operation has sums. */
+/* The parent is any number that a slot of this thread's has: only an operation has sums. */
 INLINE int step_stop(struct nci_record *rec, struct shmring_lane *lane)
 {
 	uint64_t parent = rec->parent;
@@ -666,7 +667,7 @@ static __attribute__((noinline)) int op_stop_own(struct shmring_lane *lane,
 	if (unlikely(steps_are_open(op)))
 		return op_stop(lane, rec, token, ticks);
 	sums = steps_sums(lane, op, token);
-	if (sums && likely(!(sums->token & NCI_TOKEN_FREE)))
+	if (sums && likely(!(sums->token & NCI_TOKEN_NO_EVENT)))
 		shmring_close_own(lane, (struct nci_record *)sums, sums->token, sums->stop);
 	shmring_close_own(lane, rec, token, ticks);
 	return cost_end(NCI_EV_PROXY_OP, ticks);

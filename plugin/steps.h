@@ -32,14 +32,6 @@ static inline struct nci_ev_proxy_op *steps_find(uint64_t token)
 	return rec && rec->type == NCI_EV_PROXY_OP ? (struct nci_ev_proxy_op *)rec : NULL;
 }
 
-/* The same, if the calling thread keeps its books. */
-INLINE struct nci_ev_proxy_op *steps_own(struct shmring_lane *lane, uint64_t token)
-{
-	struct nci_record *rec = shmring_find_own(lane, token);
-
-	return rec && rec->type == NCI_EV_PROXY_OP ? (struct nci_ev_proxy_op *)rec : NULL;
-}
-
 /* The place where an operation keeps its note of a step. */
 INLINE uint16_t *steps_place(struct nci_ev_proxy_op *op, int step)
 {
@@ -67,7 +59,7 @@ static inline struct nci_record *steps_noted(struct nci_slot *pool, uint16_t not
 		return NULL;
 	rec = shmring_slot(pool, note - 1u);
 	*token = atomic_load_explicit(shmring_token(rec), memory_order_acquire);
-	if (*token & NCI_TOKEN_FREE || rec->type != type || rec->parent != op)
+	if (*token & NCI_TOKEN_NO_EVENT || rec->type != type || rec->parent != op)
 		return NULL;
 	return rec;
 }
@@ -104,8 +96,8 @@ struct steps_ending {
 };
 
 /*
- * The operation that a step names as its parent, if it is live at all.  Its books are this
- * thread's if it has the step's sums: only such a one gets any.
+ * The operation that a step names as its parent, if a slot has that number at all.  Its books
+ * are this thread's if it has the step's sums: only such a one that is live gets any.
  */
 INLINE struct nci_ev_proxy_op *steps_parent(struct shmring_lane *lane, uint64_t token)
 {

@@ -53,7 +53,7 @@ static const struct {
 	uint32_t calls, instructions;
 } levels[LEVELS] = {
 	[TRACE] = { "trace", false, STREAM_CALLBACKS, 24330 },
-	[NET] = { "net", false, 370, 25897 },
+	[NET] = { "net", false, 370, 25922 },
 	[OPS] = { "ops", true, 10, 1325 },
 };
 
@@ -94,8 +94,8 @@ static const struct {
 	{ { STOP, NCCL_GROUP }, { 90, 90, 90 } },
 	{ { STOP, NCCL_GROUP_API }, { 238, 238, 238 } },
 	{ { STOP, NCCL_PROXY_CTRL }, { 90, 0, 0 } },
-	{ { STOP, NCCL_PROXY_STEP }, { 111, 141, 0 } },
-	{ { STOP, NCCL_PROXY_OP }, { 123, 198, 0 } },
+	{ { STOP, NCCL_PROXY_STEP }, { 111, 142, 0 } },
+	{ { STOP, NCCL_PROXY_OP }, { 123, 199, 0 } },
 	{ { STOP, NCCL_KERNEL_CH }, { 90, 90, 0 } },
 };
 

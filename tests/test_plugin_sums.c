@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* At level net, what the steps of a network operation add up to. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nci/sums.h"
 #include "shmring/producer.h"
@@ -147,6 +149,57 @@ TEST(sums_cost_no_slot_for_good)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.lane[0].pool_full, 0);
 	ck_assert_uint_eq(sums_record(0)->steps, 1);
+}
+
+TEST(number_of_an_empty_slot_is_no_operation)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP), *other = PD_START(&pd, NCCL_GROUP);
+	uint64_t empty = (uint64_t)op | NCI_TOKEN_FREE;
+
+	pd_stop(&pd, op);
+	pd_stop(&pd, other);
+	for (int i = 0; i < 3; i++)
+		run_step((void *)empty, i, 0, 1);
+	for (uint64_t i = 0; i < 5; i++)
+		for (uint32_t slot = 0; slot < 4; slot++)
+			ck_assert_ptr_null(pd_slot(&pd, (void *)nci_token(0, slot, i + 1)));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 2);
+}
+
+/* The slot's next event is its last one. */
+static void exhaust(uint32_t slot)
+{
+	uint64_t token = NCI_TOKEN_FREE | nci_token(0, slot, (UINT64_C(1) << 42) - 1), at;
+	int fd;
+
+	pd_read(&pd);
+	fd = open(pd.path, O_RDWR);
+	at = pd.lane[0].offset + (uint64_t)pd.lane[0].lines * NCI_LINE_BYTES +
+	     slot * NCI_SLOT_BYTES + offsetof(struct nci_record, token);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, &token, sizeof(token), (off_t)at), sizeof(token));
+	close(fd);
+}
+
+/* It may be a step's, or the sums'. */
+TEST_LOOP(slot_out_of_generations_costs_the_sums_of_one_operation, 0, 2)
+{
+	uint32_t steps = 0;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		void *op = PD_START(&pd, NCCL_PROXY_OP);
+
+		if (i == 0)
+			exhaust(1 + (uint32_t)_i);
+		run_step(op, 0, 0, 1);
+		pd_stop(&pd, op);
+	}
+	pd_read(&pd);
+	for (unsigned int i = 0; i < 5; i++)
+		steps += op_record(i)->steps_done;
+	ck_assert_uint_eq(steps, 4 + (uint32_t)_i);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_PROXY_SUMS), 4);
 }
 
 TEST(steps_of_a_full_pool_are_counted_and_not_timed)
