@@ -66,7 +66,7 @@ struct nci_lane {
 	uint64_t offset;		/* place of the ring in the file; the pool follows it */
 	NCI_ATOMIC(uint64_t) pool_full;	/* starts refused because no slot was free */
 	NCI_ATOMIC(uint64_t) stale;	/* handles refused: stopped before, or never ours */
-	NCI_ATOMIC(uint32_t) tid;	/* id of the thread that owns it, in its pid namespace */
+	NCI_ATOMIC(uint32_t) tid;	/* id of the owner, in its pid namespace; 0: it changes */
 	NCI_ATOMIC(uint32_t) state;	/* NCI_LANE_*; stored last, with release */
 	uint32_t lines;			/* capacity of the ring, a power of two */
 	uint32_t slots;			/* capacity of the pool, a power of two */
