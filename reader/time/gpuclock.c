@@ -160,16 +160,16 @@ static void window_know(struct clock_window *w, int64_t x)
 	w->known_hi = double_clamped(window_hi_at(w, (double)x));
 }
 
-/* Can the steepest line get from there to where the bracket is known, and lose no more? */
-static bool window_reaches(const struct clock_window *w, int64_t x, int64_t ns)
+/* The steepest line differs there from where the bracket is known by less. */
+static int64_t window_away(const struct clock_window *w, int64_t x)
 {
-	return (ns - 1) * HULL_SLOPE >= llabs(x - w->known_x);
+	return llabs(x - w->known_x) / HULL_SLOPE + 1;
 }
 
 /* Does the point lie below all lines, by more than that? */
 static bool window_is_below(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
 {
-	if (window_reaches(w, p->x, p->y + by_ns - w->known_lo))
+	if (p->y + by_ns - w->known_lo > window_away(w, p->x))
 		return false;
 	window_know(w, p->x);
 	return w->known_lo - p->y > by_ns;
@@ -178,7 +178,7 @@ static bool window_is_below(struct clock_window *w, const struct hull_point *p, 
 /* The same above all lines. */
 static bool window_is_above(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
 {
-	if (window_reaches(w, p->x, w->known_hi + by_ns - p->y))
+	if (w->known_hi + by_ns - p->y > window_away(w, p->x))
 		return false;
 	window_know(w, p->x);
 	return p->y - w->known_hi > by_ns;
@@ -205,13 +205,6 @@ static struct sight_points window_points(const struct clock_window *w,
 	p.has_launch = s->launch_ns &&
 		       window_point(w, sight_first_ns(s), s->launch_ns, &p.launch);
 	return p;
-}
-
-/* The most by which the steepest line differs there from where the bracket is known. */
-static int64_t window_away(const struct clock_window *w, int64_t x)
-{
-	_Static_assert(HULL_SLOPE > 1 << 12, "a division more would be slower");
-	return (llabs(x - w->known_x) >> 12) + 1;
 }
 
 /* False: the line cannot be straight between this point and the others. */
