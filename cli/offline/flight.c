@@ -32,8 +32,8 @@
 #define GROUPS_MOST	1024
 #define FRAMES_MOST	128
 #define CHOICES_MOST	64		/* groups with the ranks of one communicator */
-#define FAR_NS		UINT64_C(1000000000)	/* from a call to its operation, at most */
-#define NEAR_NS		UINT64_C(10000000)	/* ... for most ranks of the same job */
+#define FAR_NS		UINT64_C(1000000000)	/* time from a call to its operation, at most */
+#define NEAR_NS		UINT64_C(10000000)	/* the same for most ranks of one job */
 #define STALE_NS	UINT64_C(10000000000)	/* a dump so much older is not of this run */
 #define NAMED		16		/* lines of ranks alone, of ranks together; their parts */
 #define PATH_SHOWN	96		/* bytes of a path in a line */
@@ -69,7 +69,7 @@ struct flight_call {
 struct flight_dump {
 	int32_t rank;
 	bool gapless;			/* it has all calls from its first to its last ... */
-	bool whole;			/* ... and its first is the process's first */
+	bool whole;			/* also, its first is the process's first */
 	LIST(struct flight_group) groups;
 	LIST(struct flight_call) calls;	/* the oldest first */
 };
@@ -520,17 +520,17 @@ static enum flight_fit ranks_fit(const char *text, const struct shots_comm *comm
 
 /* A group that has the communicator's ranks. */
 struct flight_choice {
-	const struct flight_group *group;	/* in the first dump that has it */
+	const struct flight_group *group;	/* that of the first dump that has it */
 	enum flight_fit fit;
 	uint32_t votes;		/* ranks whose last call before their last operation there is its */
-	uint32_t near;		/* ... just before */
+	uint32_t near;		/* ranks whose last call there is just before */
 };
 
 struct flight_choices {
 	struct flight_choice at[CHOICES_MOST];
 	uint32_t n;
 	uint32_t dumps;		/* ranks that have one */
-	uint32_t asked;		/* ... and a last operation */
+	uint32_t asked;		/* ranks that have a last operation too */
 };
 
 /* Texts are one where they are equal. */
@@ -641,7 +641,7 @@ static bool choices_say(struct phrase *p, const struct flight_choices *c, const 
 struct flight_stand {
 	const struct shots_rank *rank;
 	const struct flight_dump *dump;	/* NULL: there is none */
-	const struct flight_group *group;	/* in the dump; NULL: it has not that group */
+	const struct flight_group *group;	/* the dump's; NULL: it has not that group */
 	bool stale;			/* it is from before the rank's last operation */
 	const struct flight_call *open;	/* its first call of the group that is not over; or NULL */
 };
