@@ -9,6 +9,10 @@
  * round has its own.
  *
  * bench_publish [--json] [--enforce]
+ * bench_publish --beside FILE
+ *
+ * --beside: ours in turns with the profiler library FILE (v5 or v6), for the events that that
+ * one asks for.
  *
  * Fails if a callback allocates, locks or calls the kernel after its thread's
  * first event; with --enforce also if a bound is missed.
@@ -301,6 +305,77 @@ static void own_measure(struct own_cost *o)
 	o->plugin = (t.ticks / t.count - (double)overhead_clock_ticks(TICK)) * ns_per_tick;
 }
 
+/* ---- another plugin beside ours --------------------------------------------------- */
+
+#define BESIDE_PLAYS	20	/* so few that none needs a reader meanwhile */
+
+static const struct nccl_profiler_v6 *asked;	/* plugin whose turn it is */
+static int asked_events;
+
+/* NCCL makes no call for an event that was not asked for. */
+static int asked_start(void *context, void **handle, struct nccl_descr_v6 *d)
+{
+	*handle = NULL;
+	return d->type & (uint64_t)asked_events ? asked->startEvent(context, handle, d) :
+						  NCCL_SUCCESS;
+}
+
+static double asked_ns(const struct plugin *pl, bool cold, int round)
+{
+	struct nccl_profiler_v6 filtered = *pl->p;
+	struct plugin turn = { &filtered, pl->context };
+
+	filtered.startEvent = asked_start;
+	asked = pl->p;
+	return cold ? measured_cold_ns(publish_stream, &turn, BESIDE_PLAYS, round) :
+		      measured_hot_ns(publish_stream, &turn, BESIDE_PLAYS);
+}
+
+static void beside_measure(const struct plugin *peer, bool cold)
+{
+	const struct plugin *turn[] = { &plugins[OURS], peer, &plugins[FLOOR], &plugins[EMPTY] };
+	static double ns[4][ROUNDS], ratio[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		for (int i = 0; i < 4; i++)
+			ns[i][r] = asked_ns(turn[i], cold, r);
+		ratio[r] = (ns[0][r] - ns[3][r]) / (ns[1][r] - ns[3][r]);
+	}
+	printf("%-5s %8.0f %8.0f %8.0f %8.0f %8.2f\n", cold ? "cold" : "hot",
+	       figure_median(ns[0], ROUNDS), figure_median(ns[1], ROUNDS),
+	       figure_median(ns[2], ROUNDS), figure_median(ns[3], ROUNDS),
+	       figure_median(ratio, ROUNDS));
+}
+
+static void silent_log(int level, unsigned long subsystems, const char *file, int line,
+		       const char *format, ...)
+{
+}
+
+static int beside(const char *file)
+{
+	void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	struct plugin peer = { lib ? dlsym(lib, "ncclProfiler_v6") : NULL, NULL };
+
+	if (lib && !peer.p)
+		peer.p = dlsym(lib, "ncclProfiler_v5");	/* but for types, the same */
+	if (!peer.p || peer.p->init(&peer.context, 1, &asked_events, "bench", 2, 2, 0,
+				      silent_log) != NCCL_SUCCESS) {
+		fprintf(stderr, "bench_publish: %s: %s\n", file,
+			peer.p ? "its init fails" : dlerror());
+		return EXIT_FAILURE;
+	}
+	if (!asked_events) {
+		fprintf(stderr, "bench_publish: %s asks for no event\n", file);
+		return EXIT_FAILURE;
+	}
+	printf("ns a collective of events %#x, %s\n         ours    other    floor    empty"
+	       "  ours/other, less the empty one's\n", (unsigned int)asked_events, file);
+	for (int cold = 0; cold < 2; cold++)
+		beside_measure(&peer, cold);
+	return 0;
+}
+
 /* ---- what callbacks must not do ------------------------------------------------- */
 
 static void plugin_init(struct plugin *pl)
@@ -479,6 +554,12 @@ int main(int argc, char **argv)
 	if (!counts_are_real()) {
 		fprintf(stderr, "bench_publish: what is to be counted is not seen\n");
 		return EXIT_FAILURE;
+	}
+	if (argc > 2 && !strcmp(argv[1], "--beside")) {
+		clock_calibrate();
+		for (int i = 0; i < PLUGINS; i++)
+			plugin_init(&plugins[i]);
+		return beside(argv[2]);
 	}
 	count = rows_run(&longest, &own);
 	rows_print(&longest, &own, &count);
