@@ -140,6 +140,7 @@ check "levels too" follows
 scancel "$id"
 check "the job ends" wait_until 60 is_idle
 
+export NCCLINSP_KERNELS=always	# what is in flight is known from the beginning
 job 1 "$TOP/tests/scenarios/killed.scn" &
 has_box() { ls "$T"/state/blackbox/*-died.json; }
 check "a rank of another job dies" wait_until 60 has_box

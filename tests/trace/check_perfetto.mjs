@@ -33,13 +33,21 @@ function by_thread(events) {
 	return threads;
 }
 
+// A slice has ended where the next one begins; two of no length at one moment lie within each
+// other.
+function is_over(slice, next) {
+	const end = slice.ts + slice.dur;
+
+	return end < next.ts || (end === next.ts && (slice.dur > 0 || next.dur > 0));
+}
+
 // Gives each slice of a thread its depth: in how many others it lies.
 function nest(slices) {
 	const open = [];
 
 	slices.sort((a, b) => a.ts - b.ts || b.dur - a.dur);
 	for (const slice of slices) {
-		while (open.length && open.at(-1).ts + open.at(-1).dur <= slice.ts)
+		while (open.length && is_over(open.at(-1), slice))
 			open.pop();
 		slice.depth = open.length;
 		open.push(slice);
