@@ -110,7 +110,7 @@ void keyed_touch(struct keyed *t, void *item)
 	const struct keyed_head *head = item;
 
 	t->latest = head->number;
-	pool_list_touch(&t->pool, keyed_list(t, head->account), head->number);
+	pool_list_touch(keyed_list(t, head->account), item);
 }
 
 void keyed_drop(struct keyed *t, void *item)
@@ -122,13 +122,13 @@ void keyed_drop(struct keyed *t, void *item)
 		t->config.gone(item, t->config.arg);
 	index_remove(&t->index, head->place);
 	hole_close(t, head->place);
-	pool_list_remove(&t->pool, of, head->number);
+	pool_list_remove(of, item);
 	if (!of->count)
 		t->filled[(of - t->of) / 64] &= ~(UINT64_C(1) << (of - t->of) % 64);
 	if (head->number == t->latest)
 		t->latest = POOL_NONE;
 	t->gone++;
-	pool_put(&t->pool, head->number);
+	pool_put_back(&t->pool, item);
 }
 
 void *keyed_first(const struct keyed *t, uint32_t list)
@@ -137,7 +137,7 @@ void *keyed_first(const struct keyed *t, uint32_t list)
 		uint64_t filled = t->filled[list / 64] >> list % 64;
 
 		if (filled)
-			return keyed_at(t, t->of[list + (uint32_t)__builtin_ctzll(filled)].first);
+			return t->of[list + (uint32_t)__builtin_ctzll(filled)].first;
 	}
 	return NULL;
 }
@@ -152,7 +152,7 @@ void *keyed_first_to_go(const struct keyed *t, uid_t account)
 
 			most = of->count > most->count ? of : most;
 		}
-	return keyed_at(t, most->first);
+	return most->first;
 }
 
 /* False: refused.  An item that goes may move those behind it, and *place with them. */
@@ -179,25 +179,23 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 {
 	struct pool_list *of = keyed_list(t, account);
 	struct keyed_head *head;
-	uint32_t number;
 
 	if (!keyed_make_room(t, key, account, &place))
 		return NULL;
 	if (index_find(&t->index, place) != POOL_NONE)
 		return NULL;		/* more than PROBES of one hash */
-	number = pool_take(&t->pool);
-	if (!index_set(&t->index, place, number)) {
-		pool_put(&t->pool, number);
+	head = pool_take_zeroed(&t->pool);
+	if (!index_set(&t->index, place, pool_number(head))) {
+		pool_put_back(&t->pool, head);
 		return NULL;		/* no memory */
 	}
-	head = keyed_at(t, number);
 	head->place = place;
-	head->number = number;
+	head->number = pool_number(head);
 	head->account = account;
 	memcpy(head_key(head), key, t->config.key_bytes);
-	pool_list_append(&t->pool, of, number);
+	pool_list_append(of, head);
 	t->filled[(of - t->of) / 64] |= UINT64_C(1) << (of - t->of) % 64;
-	t->latest = number;
+	t->latest = head->number;
 	return head;
 }
 
@@ -257,10 +255,11 @@ void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t ac
 void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n)
 {
 	const struct keyed_head *newest = n ? keyed_at(t, numbers[n - 1]) : NULL;
-	uint32_t last = newest ? keyed_list(t, newest->account)->last : POOL_NONE, i = n;
+	const struct keyed_head *last = newest ? keyed_list(t, newest->account)->last : NULL;
+	uint32_t i = n;
 
-	while (i && numbers[i - 1] == last) {
-		last = ((const struct keyed_head *)keyed_at(t, last))->link.prev;
+	while (i && keyed_at(t, numbers[i - 1]) == last) {
+		last = last->link.prev;
 		i--;
 	}
 	for (i = i ? 0 : n; i < n; i++)

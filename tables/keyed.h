@@ -117,8 +117,8 @@ static inline void *keyed_next(const struct keyed *t, const void *item)
 {
 	const struct keyed_head *head = item;
 
-	if (head && head->link.next != POOL_NONE)
-		return pool_at(&t->pool, head->link.next);
+	if (head && head->link.next)
+		return head->link.next;
 	return keyed_first(t, head ? head->account % ACCOUNTS_TALLY + 1 : 0);
 }
 

@@ -96,19 +96,19 @@ TEST(list_keeps_its_order_when_items_leave_and_come_back)
 	ck_assert_int_eq(pool_init(&pool, 4, sizeof(struct item)), 0);
 	pool_list_init(&list, offsetof(struct item, link));
 	for (int i = 0; i < 4; i++)
-		pool_list_append(&pool, &list, pool_take(&pool));
-	pool_list_remove(&pool, &list, 0);
-	pool_list_append(&pool, &list, 0);
-	pool_list_remove(&pool, &list, 2);
-	pool_list_append(&pool, &list, 2);
+		pool_list_append(&list, pool_take_zeroed(&pool));
+	pool_list_remove(&list, pool_at(&pool, 0));
+	pool_list_append(&list, pool_at(&pool, 0));
+	pool_list_touch(&list, pool_at(&pool, 2));
+	pool_list_touch(&list, pool_at(&pool, 2));
 	ck_assert_uint_eq(list.count, 4);
-	for (uint32_t i = list.first; i != POOL_NONE; i = pool_list_next(&pool, &list, i))
-		ck_assert_uint_eq(i, expected[n++]);
+	for (void *item = list.first; item; item = pool_list_next(&list, item))
+		ck_assert_uint_eq(pool_number(item), expected[n++]);
 	ck_assert_uint_eq(n, 4);
 	for (int i = 0; i < 4; i++)
-		pool_list_remove(&pool, &list, list.last);
-	ck_assert_uint_eq(list.first, POOL_NONE);
-	ck_assert_uint_eq(list.last, POOL_NONE);
+		pool_list_remove(&list, list.last);
+	ck_assert_ptr_null(list.first);
+	ck_assert_ptr_null(list.last);
 	pool_deinit(&pool);
 }
 

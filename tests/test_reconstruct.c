@@ -362,6 +362,35 @@ TEST(late_children_are_counted_and_change_nothing)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
 }
 
+/* Where many newer ones of its slot have come since, and others of it are open. */
+TEST(late_children_are_told_from_early_ones_by_their_slot)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	for (uint64_t i = 1; i <= 100; i++) {
+		give(fx_coll(nci_token(0, 2, i), 0, i, 1, 100 * i));
+		if (i != 3 && i != 60)
+			give(fx_kernel(101, nci_token(0, 2, i), 0, 100 * i + 50, 100 * i + 90));
+	}
+	ck_assert_uint_eq(fx.ndone, 98);
+	for (uint64_t i = 1; i <= 100; i++)
+		if (i != 3 && i != 60)
+			give(fx_kernel(101, nci_token(0, 2, i), 0, 100 * i + 50, 100 * i + 90));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 98);
+	give(fx_kernel(101, nci_token(0, 2, 60), 0, 11000, 11090));
+	give(fx_kernel(101, nci_token(0, 2, 3), 0, 11100, 11190));
+	ck_assert_uint_eq(fx.ndone, 100);
+	give(fx_kernel(101, nci_token(0, 2, 101), 0, 11200, 11290));
+	give(fx_coll(nci_token(0, 2, 101), 0, 101, 1, 11150));
+	ck_assert_uint_eq(fx.ndone, 101);
+	give(fx_kernel(101, nci_token(0, 2, 101), 0, 11200, 11290));
+	give(fx_coll(nci_token(0, 2, 60), 0, 60, 1, 6000));	/* once more: refused */
+	give(fx_kernel(101, nci_token(0, 2, 60), 0, 11000, 11090));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 100);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 101);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
+}
+
 TEST(children_whose_head_never_comes_are_orphans)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);

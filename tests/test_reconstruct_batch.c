@@ -198,7 +198,7 @@ TEST(end_of_a_process_tells_what_was_held)
 
 TEST(small_pools_push_launches_out_and_say_so)
 {
-	const struct reconstruct_limits small = { .ops = 4, .plans = 2, .spans = 3, .finished = 8 };
+	const struct reconstruct_limits small = { .ops = 4, .plans = 2, .spans = 3, .ended = 8 };
 
 	fx_recon_open_with(&fx, 6, FX_MASK_KERNEL, &small);
 	for (uint64_t i = 0; i < 100; i++) {

@@ -324,11 +324,11 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 	if (!joint || joint->here & bit)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= bit;
-	member->next = joint->head.link.next;
+	member->next = joint->head.link.next ? keyed_number(joint->head.link.next) : POOL_NONE;
 	if (timed) {
 		uint32_t *place = array_must_add(joint->item, &joint->n);
 
-		*place = pool_take_unset(&ranks->ops);
+		*place = pool_number(pool_take_unset(&ranks->ops));
 		*ranks_op_at(ranks, *place) = *op;
 	}
 	if (joint_is_whole(joint))

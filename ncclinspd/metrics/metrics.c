@@ -836,8 +836,8 @@ static void see_active(struct metrics *m, const struct finding *f)
 static bool see_finding(const struct finding *f, void *arg)
 {
 	struct metrics *m = arg;
+	struct metrics_row *row;
 	char comm[40];
-	uint32_t item;
 
 	if (f->life.until_ns)
 		return true;
@@ -847,13 +847,10 @@ static bool see_finding(const struct finding *f, void *arg)
 	    (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC))
 		return true;
 	metrics_comm_text(comm, f->comm_name, f->has_comm_id, f->comm_id);
-	for (item = m->rows.kind[METRICS_ROLE].first; item != POOL_NONE;
-	     item = pool_list_next(&m->rows.table.pool, &m->rows.kind[METRICS_ROLE], item)) {
-		struct metrics_row *row = metrics_row_at(&m->rows, item);
-
+	for (row = m->rows.kind[METRICS_ROLE].first; row;
+	     row = pool_list_next(&m->rows.kind[METRICS_ROLE], row))
 		if (row->labels.uid == f->uid && !strcmp(row->labels.comm, comm))
 			row->v[f->kind == FINDING_STALL ? ROLE_STALL : ROLE_DESYNC] = 1;
-	}
 	return true;
 }
 

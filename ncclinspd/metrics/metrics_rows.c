@@ -117,9 +117,9 @@ static void row_reset_gauges(struct metrics_row *row)
 void metrics_rows_reset(struct metrics_rows *t)
 {
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
-		for (uint32_t item = t->kind[kind].first; item != POOL_NONE;
-		     item = pool_list_next(&t->table.pool, &t->kind[kind], item))
-			row_reset_gauges(metrics_row_at(t, item));
+		for (struct metrics_row *row = t->kind[kind].first; row;
+		     row = pool_list_next(&t->kind[kind], row))
+			row_reset_gauges(row);
 }
 
 /* ---- room --------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static void row_drop(struct metrics_rows *t, struct metrics_row *row)
 
 	if (kind == METRICS_TIME)
 		pool_put(&t->lately, row->lately);
-	pool_list_remove(&t->table.pool, &t->kind[kind], keyed_number(row));
+	pool_list_remove(&t->kind[kind], row);
 	t->series -= t->cost[kind];
 	if (row->labels.uid != METRICS_NOBODY)
 		*user_series(t, row->labels.uid) -= t->cost[kind];
@@ -176,12 +176,10 @@ static bool row_has_job(const struct metrics_rows *t, const struct metrics_row *
 static void drop_old(struct metrics_rows *t, uint64_t now_ns, uint64_t age_ns, bool idle)
 {
 	for (int kind = 0; kind < METRICS_KIND_END; kind++) {
-		uint32_t next, item = t->kind[kind].first;
+		struct metrics_row *row, *next;
 
-		for (; item != POOL_NONE; item = next) {
-			struct metrics_row *row = metrics_row_at(t, item);
-
-			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
+		for (row = t->kind[kind].first; row; row = next) {
+			next = pool_list_next(&t->kind[kind], row);
 			if (row_is_old(row, now_ns, age_ns) &&
 			    (idle || !row_has_job(t, row, now_ns)))
 				row_drop(t, row);
@@ -216,12 +214,10 @@ static bool row_has_ended(const struct metrics_rows *t, const struct metrics_row
 static void drop_ended(struct metrics_rows *t)
 {
 	for (int kind = METRICS_KIND_END; kind-- > 0;) {
-		uint32_t next, item = t->kind[kind].first;
+		struct metrics_row *row, *next;
 
-		for (; item != POOL_NONE; item = next) {
-			struct metrics_row *row = metrics_row_at(t, item);
-
-			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
+		for (row = t->kind[kind].first; row; row = next) {
+			next = pool_list_next(&t->kind[kind], row);
 			if (row_has_ended(t, row))
 				row_drop(t, row);
 		}
@@ -260,16 +256,15 @@ static uint32_t fair_share(struct metrics_rows *t, uid_t uid)
  */
 static void share_out(struct metrics_rows *t, uid_t uid, uint64_t now_ns)
 {
-	uint32_t fair = fair_share(t, uid), next;
+	uint32_t fair = fair_share(t, uid);
+	struct metrics_row *row, *next;
 
 	if (*user_series(t, uid) >= fair)
 		return;
 	t->shared_until_ns = now_ns + WANTED_NS;
 	for (int kind = METRICS_KIND_END; kind-- > 0;)
-		for (uint32_t item = t->kind[kind].first; item != POOL_NONE; item = next) {
-			struct metrics_row *row = metrics_row_at(t, item);
-
-			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
+		for (row = t->kind[kind].first; row; row = next) {
+			next = pool_list_next(&t->kind[kind], row);
 			if (row_is_old(row, now_ns, 0) && *user_series(t, row->labels.uid) > fair &&
 			    !rows_have_room(t, t->limit / 10))
 				row_drop(t, row);
@@ -291,12 +286,11 @@ static void rows_displace(struct metrics_rows *t, enum metrics_kind kind, uid_t 
 			  uint64_t now_ns)
 {
 	int most = kind < METRICS_RANK ? (int)kind : METRICS_INSIDE;
-	uint32_t fair = fair_share(t, uid), before;
+	uint32_t fair = fair_share(t, uid);
+	struct metrics_row *row, *before;
 
 	for (int later = METRICS_KIND_END; --later > most;)
-		for (uint32_t item = t->kind[later].last; item != POOL_NONE; item = before) {
-			struct metrics_row *row = metrics_row_at(t, item);
-
+		for (row = t->kind[later].last; row; row = before) {
 			before = row->link.prev;
 			if (user_may_grow(t, t->cost[kind], uid, now_ns))
 				return;
@@ -346,7 +340,7 @@ static struct metrics_row *row_add(struct metrics_rows *t, const struct metrics_
 	row->used_ns = now_ns;
 	row->lately = lately;
 	row_reset_gauges(row);
-	pool_list_append(&t->table.pool, &t->kind[labels->kind], keyed_number(row));
+	pool_list_append(&t->kind[labels->kind], row);
 	t->series += t->cost[labels->kind];
 	if (labels->uid != METRICS_NOBODY)
 		*user_series(t, labels->uid) += t->cost[labels->kind];
@@ -663,10 +657,8 @@ void metrics_rows_write(const struct metrics_rows *t, struct exposition *e,
 		exposition_family(e, f->name, f->type, f->help);
 		if (f->kind == METRICS_NODE)
 			metric_row_put(t, e, f, node, now_ns);
-		for (uint32_t item = rows->first; item != POOL_NONE;
-		     item = pool_list_next(&t->table.pool, rows, item)) {
-			const struct metrics_row *row = metrics_row_at(t, item);
-
+		for (struct metrics_row *row = rows->first; row;
+		     row = pool_list_next(rows, row)) {
 			if (all || row->labels.uid == uid)
 				metric_row_put(t, e, f, row, now_ns);
 		}

@@ -63,13 +63,21 @@ void pool_deinit(struct pool *pool)
 	*pool = (struct pool){ .free = POOL_NONE };
 }
 
+void *pool_take_zeroed(struct pool *pool)
+{
+	uint32_t fresh = pool->fresh;
+	void *item = pool_take_unset(pool);
+
+	if (item && pool->fresh == fresh)	/* it was another one's */
+		memset(item, 0, pool->item_bytes);
+	return item;
+}
+
 uint32_t pool_take(struct pool *pool)
 {
-	uint32_t fresh = pool->fresh, item = pool_take_unset(pool);
+	const void *item = pool_take_zeroed(pool);
 
-	if (item < fresh)
-		memset(pool_head_of(pool, item) + 1, 0, pool->item_bytes);
-	return item;
+	return item ? pool_number(item) : POOL_NONE;
 }
 
 size_t pool_trim(struct pool *pool)
@@ -234,62 +242,24 @@ void index_remove(struct index *index, uint64_t key)
 	hole->value = 0;
 }
 
-static struct pool_link *pool_link_of(const struct pool *pool, const struct pool_list *list,
-				      uint32_t item)
-{
-	return (struct pool_link *)((char *)pool_at(pool, item) + list->offset);
-}
-
 void pool_list_init(struct pool_list *list, size_t link_offset)
 {
-	*list = (struct pool_list){
-		.first = POOL_NONE,
-		.last = POOL_NONE,
-		.offset = (uint32_t)link_offset,
-	};
+	*list = (struct pool_list){ .offset = (uint32_t)link_offset };
 }
 
-void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item)
+void pool_list_append(struct pool_list *list, void *item)
 {
-	*pool_link_of(pool, list, item) = (struct pool_link){ list->last, POOL_NONE };
-	if (list->last == POOL_NONE)
-		list->first = item;
-	else
-		pool_link_of(pool, list, list->last)->next = item;
+	*pool_link_of(list, item) = (struct pool_link){ .prev = list->last };
+	*(list->last ? &pool_link_of(list, list->last)->next : &list->first) = item;
 	list->last = item;
 	list->count++;
 }
 
-void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
+void pool_list_remove(struct pool_list *list, void *item)
 {
-	struct pool_link *link = pool_link_of(pool, list, item);
+	const struct pool_link *link = pool_link_of(list, item);
 
-	if (link->prev == POOL_NONE)
-		list->first = link->next;
-	else
-		pool_link_of(pool, list, link->prev)->next = link->next;
-	if (link->next == POOL_NONE)
-		list->last = link->prev;
-	else
-		pool_link_of(pool, list, link->next)->prev = link->prev;
+	*(link->prev ? &pool_link_of(list, link->prev)->next : &list->first) = link->next;
+	*(link->next ? &pool_link_of(list, link->next)->prev : &list->last) = link->prev;
 	list->count--;
-}
-
-void pool_list_move(struct pool *pool, struct pool_list *list, uint32_t item)
-{
-	struct pool_link *link = pool_link_of(pool, list, item);
-
-	if (link->prev == POOL_NONE)
-		list->first = link->next;
-	else
-		pool_link_of(pool, list, link->prev)->next = link->next;
-	pool_link_of(pool, list, link->next)->prev = link->prev;
-	pool_link_of(pool, list, list->last)->next = item;
-	*link = (struct pool_link){ list->last, POOL_NONE };
-	list->last = item;
-}
-
-uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item)
-{
-	return pool_link_of(pool, list, item)->next;
 }

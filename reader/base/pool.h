@@ -32,7 +32,7 @@ void pool_use_fresh_pages(void);
 void *pages_take(size_t bytes);
 void pages_give(void *pages, size_t bytes);
 
-/* Items of one size, named by number; each lies behind its head. */
+/* Items of one size, each behind its head; a number of 32 bits stands for one in a table. */
 struct pool {
 	char *items;
 	size_t item_bytes;
@@ -44,7 +44,7 @@ struct pool {
 };
 
 struct pool_head {
-	uint32_t next;		/* next item of the free list */
+	uint32_t number;	/* its own while it is taken, else the next one of the free list */
 	uint32_t taken;
 };
 
@@ -55,51 +55,64 @@ void pool_deinit(struct pool *pool);
 /* The memory of a full one. */
 size_t pool_bytes(const struct pool *pool);
 
-static inline struct pool_head *pool_head_of(const struct pool *pool, uint32_t item)
+static inline struct pool_head *pool_head_of(const struct pool *pool, uint32_t number)
 {
-	return (struct pool_head *)(void *)(pool->items + (size_t)item * pool->stride);
+	return (struct pool_head *)(void *)(pool->items + (size_t)number * pool->stride);
 }
 
-/* An item's number, its bytes as they are; POOL_NONE when all are taken. */
-static inline uint32_t pool_take_unset(struct pool *pool)
+static inline uint32_t pool_number(const void *item)
 {
-	uint32_t item = pool->free;
+	return ((const struct pool_head *)item - 1)->number;
+}
 
-	if (item != POOL_NONE)
-		pool->free = pool_head_of(pool, item)->next;
-	else if (pool->fresh < pool->capacity)
-		item = pool->fresh++;
+/* An item, its bytes as they are; NULL when all are taken. */
+static inline void *pool_take_unset(struct pool *pool)
+{
+	uint32_t number = pool->free != POOL_NONE ? pool->free : pool->fresh;
+	struct pool_head *head = pool_head_of(pool, number);
+
+	if (pool->free != POOL_NONE)
+		pool->free = head->number;
+	else if (number < pool->capacity)
+		pool->fresh++;
 	else
-		return POOL_NONE;
-	pool_head_of(pool, item)->taken = true;
+		return NULL;
+	*head = (struct pool_head){ number, true };
 	pool->used++;
-	return item;
+	return head + 1;
 }
 
-uint32_t pool_take(struct pool *pool);		/* the same, its bytes zeroed */
+void *pool_take_zeroed(struct pool *pool);
+uint32_t pool_take(struct pool *pool);		/* the number of a zeroed one, or POOL_NONE */
 
-static inline void pool_put(struct pool *pool, uint32_t item)
+static inline void pool_put_back(struct pool *pool, void *item)
 {
-	struct pool_head *head = pool_head_of(pool, item);
+	struct pool_head *head = (struct pool_head *)item - 1;
+	uint32_t number = head->number;
 
-	assert(item < pool->fresh && head->taken);
-	*head = (struct pool_head){ .next = pool->free };
-	pool->free = item;
+	assert(head->taken);
+	*head = (struct pool_head){ .number = pool->free };
+	pool->free = number;
 	pool->used--;
 }
 
 /* Give all pages back, if no item is taken.  Returns what was in use at most. */
 size_t pool_trim(struct pool *pool);
 
-static inline void *pool_at(const struct pool *pool, uint32_t item)
+static inline void *pool_at(const struct pool *pool, uint32_t number)
 {
-	assert(item < pool->fresh);	/* POOL_NONE is not, either */
-	return pool->items + (size_t)item * pool->stride + sizeof(struct pool_head);
+	assert(number < pool->fresh);	/* POOL_NONE is not, either */
+	return pool_head_of(pool, number) + 1;
 }
 
-static inline bool pool_is_taken(const struct pool *pool, uint32_t item)
+static inline void pool_put(struct pool *pool, uint32_t number)
 {
-	return item < pool->fresh && pool_head_of(pool, item)->taken;
+	pool_put_back(pool, pool_at(pool, number));
+}
+
+static inline bool pool_is_taken(const struct pool *pool, uint32_t number)
+{
+	return number < pool->fresh && pool_head_of(pool, number)->taken;
 }
 
 /*
@@ -198,31 +211,39 @@ bool index_set(struct index *index, uint64_t key, uint32_t value);
 bool index_add(struct index *index, uint64_t key, uint32_t value);
 void index_remove(struct index *index, uint64_t key);
 
-/* Lists through items of a pool, oldest first; an item's links live in the item. */
+/* Lists through items that stay where they are, oldest first; an item's links lie in the item. */
 struct pool_link {
-	uint32_t prev, next;
+	void *prev, *next;	/* items; NULL: none */
 };
 
 struct pool_list {
-	uint32_t first, last;
+	void *first, *last;	/* NULL: it is empty */
 	uint32_t count;
 	uint32_t offset;	/* place of the struct pool_link in an item */
 };
 
-void pool_list_init(struct pool_list *list, size_t link_offset);
-void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item);
-void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item);
-
-/* Removes it and appends it: most often it is the last already. */
-void pool_list_move(struct pool *pool, struct pool_list *list, uint32_t item);
-
-static inline void pool_list_touch(struct pool *pool, struct pool_list *list, uint32_t item)
+static inline struct pool_link *pool_link_of(const struct pool_list *list, void *item)
 {
-	if (item != list->last)
-		pool_list_move(pool, list, item);
+	return (struct pool_link *)(void *)((char *)item + list->offset);
 }
 
-/* The item behind this one, or POOL_NONE. */
-uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item);
+void pool_list_init(struct pool_list *list, size_t link_offset);
+void pool_list_append(struct pool_list *list, void *item);
+void pool_list_remove(struct pool_list *list, void *item);
+
+/* Removes it and appends it: most often it is the last already. */
+static inline void pool_list_touch(struct pool_list *list, void *item)
+{
+	if (item == list->last)
+		return;
+	pool_list_remove(list, item);
+	pool_list_append(list, item);
+}
+
+/* The item behind this one, or NULL. */
+static inline void *pool_list_next(const struct pool_list *list, void *item)
+{
+	return pool_link_of(list, item)->next;
+}
 
 #endif

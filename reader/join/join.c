@@ -36,14 +36,12 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 	rc->done(op, now_ns, rc->arg);
 }
 
-void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+void join_hand_on(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
-
 	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
 	if (o->group_key)
 		join_group_part(rc, r, o, now_ns);
-	recon_drop_op(r, item);
+	recon_drop_op(r, o);
 }
 
 /*
@@ -55,16 +53,15 @@ static bool op_has_run(const struct op *op)
 	return op->kernel_stopped || (!op->is_p2p && op->proxy_stop_ticks);
 }
 
-void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+void join_finish(struct reconstruct *rc, struct recon *r, struct open_op *o, bool complete,
 		 uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
 	struct op *op = &o->op;
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
 	op->complete = complete;
 	if (!join_finish_stamps(rc, r, o)) {
-		join_plan_keep(rc, r, item, now_ns);
+		join_plan_keep(rc, r, o, now_ns);
 		o->unjudged = o->plan;
 		if (!o->plan)
 			join_judge_stamps(rc, r, o);
@@ -74,9 +71,9 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
 		if (complete && op_has_run(op) && op->start_ticks > rcomm->newest_done)
 			rcomm->newest_done = op->start_ticks;
 	}
-	if (join_plan_hold(rc, r, item, now_ns))
+	if (join_plan_hold(rc, r, o, now_ns))
 		return;
-	join_hand_on(rc, r, item, now_ns);
+	join_hand_on(rc, r, o, now_ns);
 }
 
 /*
@@ -100,12 +97,10 @@ static bool op_is_complete(const struct open_op *o)
 	return !op->expects_proxy;
 }
 
-void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+void join_advance(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	const struct open_op *o = recon_op(r, item);
-
 	if (o->has_head && !o->waits && !o->held && op_is_complete(o))
-		join_finish(rc, r, item, true, now_ns);
+		join_finish(rc, r, o, true, now_ns);
 }
 
 /* ---- operations ---------------------------------------------------------- */
@@ -128,11 +123,11 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 {
 	if (recon_has_room(r, &r->ops))
 		return;
-	if (r->headless.first != POOL_NONE) {
+	if (r->headless.first) {
 		r->process->loss.evicted++;
 		rc->stats.orphans++;
 		recon_drop_op(r, r->headless.first);
-	} else if (r->open.first != POOL_NONE) {
+	} else if (r->open.first) {
 		r->process->loss.evicted++;
 		join_finish(rc, r, r->open.first, false, now_ns);
 	}
@@ -140,26 +135,18 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 		join_close_plan(rc, r, r->plan_list.first, now_ns);
 }
 
-/* It is on no list yet. */
-static uint32_t op_make(struct reconstruct *rc, struct recon *r, uint64_t token, uint64_t now_ns)
+struct open_op *join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+			    uint64_t now_ns)
 {
-	uint32_t item;
+	struct open_op *o;
 
 	make_room_for_op(rc, r, now_ns);
-	item = recon_take_op(r, token);
-	if (item != POOL_NONE)
-		join_init_op(r, &recon_op(r, item)->op, token, now_ns);
-	return item;
-}
-
-uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
-		       uint64_t now_ns)
-{
-	uint32_t item = op_make(rc, r, token, now_ns);
-
-	if (item != POOL_NONE)
-		pool_list_append(&r->ops, &r->headless, item);
-	return item;
+	o = recon_take_headless(r, token);
+	if (!o)
+		return NULL;
+	join_init_op(r, &o->op, token, now_ns);
+	pool_list_append(&r->headless, o);
+	return o;
 }
 
 static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, uint16_t index,
@@ -248,19 +235,24 @@ static void op_fill_size(struct recon *r, struct op *op, const struct head_size 
 
 /* ---- heads --------------------------------------------------------------- */
 
-/* The item that this head belongs to, on no list; POOL_NONE: that token had its head already. */
-static uint32_t op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
-			      uint64_t now_ns)
+/* The operation of this head, on no list; NULL: that token had its head already, or no memory. */
+static struct open_op *op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
+				     uint64_t now_ns)
 {
-	uint32_t item;
-	enum recon_kind kind = recon_find(r, token, &item);
+	struct recon_found found = recon_find(r, token);
+	struct open_op *o = found.item;
 
-	if (kind == RECON_NONE)
-		return op_make(rc, r, token, now_ns);
-	if (kind != RECON_OP || recon_op(r, item)->has_head)
-		return POOL_NONE;
-	pool_list_remove(&r->ops, &r->headless, item);
-	return item;
+	if (found.kind == RECON_NONE) {
+		make_room_for_op(rc, r, now_ns);
+		o = recon_take_op(r, token);
+		if (o)
+			join_init_op(r, &o->op, token, now_ns);
+		return o;
+	}
+	if (found.kind != RECON_OP || o->has_head)
+		return NULL;
+	pool_list_remove(&r->headless, o);
+	return o;
 }
 
 static bool asked_for(const struct recon *r, uint32_t event)
@@ -291,10 +283,9 @@ static bool expects_proxy(const struct recon *r, const struct comm *comm,
 	return !comm || !comm->has_id || comm->nnodes != 1 || (rcomm && rcomm->proxy_seen);
 }
 
-static struct recon_comm *op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
+static struct recon_comm *op_fill_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 				       const struct event *ev, uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
 	struct recon_comm *rcomm = join_fill_comm(rc, r, &o->op, ev->rec->comm);
 
 	o->api_token = ev->rec->parent;
@@ -348,20 +339,18 @@ static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct 
 }
 
 static void head_is_filled(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
-			   uint32_t item, const struct head_size *size, uint64_t now_ns)
+			   struct open_op *o, const struct head_size *size, uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
-
 	o->has_head = true;
 	o->touched_ns = now_ns;
-	pool_list_append(&r->ops, &r->open, item);
+	pool_list_append(&r->open, o);
 	note_posted(r, rcomm, &o->op);
 	join_post(rc, r, rcomm, &o->op);
-	join_plan_head(rc, r, item, now_ns);
-	join_look_for_api(r, item);
+	join_plan_head(rc, r, o, now_ns);
+	join_look_for_api(r, o);
 	op_fill_size(r, &o->op, size);
 	join_group_head(rc, r, o, now_ns);
-	join_advance(rc, r, item, now_ns);
+	join_advance(rc, r, o, now_ns);
 }
 
 /* The fields that one type of head has beyond those that all heads have; returns its size. */
@@ -370,15 +359,15 @@ typedef struct head_size fill_fn(struct recon *r, const struct event *ev, struct
 static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		    uint64_t now_ns, fill_fn *fill)
 {
-	uint32_t item = op_place_head(rc, r, ev->rec->token, now_ns);
+	struct open_op *o = op_place_head(rc, r, ev->rec->token, now_ns);
 	struct recon_comm *rcomm;
 	struct head_size size;
 
-	if (item == POOL_NONE)
+	if (!o)
 		return;
-	rcomm = op_fill_head(rc, r, item, ev, now_ns);
-	size = fill(r, ev, &recon_op(r, item)->op);
-	head_is_filled(rc, r, rcomm, item, &size, now_ns);
+	rcomm = op_fill_head(rc, r, o, ev, now_ns);
+	size = fill(r, ev, &o->op);
+	head_is_filled(rc, r, rcomm, o, &size, now_ns);
 }
 
 static struct head_size op_fill_coll(struct recon *r, const struct event *ev, struct op *op)

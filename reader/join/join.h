@@ -17,7 +17,7 @@
 /* Scratch room: operations of a launch are sorted into batches here, a group's parts by peer. */
 struct join_scratch {
 	struct batch_span span[JOIN_SPANS];
-	uint32_t item[JOIN_MEMBERS];
+	struct open_op *open[JOIN_MEMBERS];
 	uint32_t batch[JOIN_MEMBERS];
 	struct op *op[JOIN_MEMBERS];
 	struct p2p_part part[JOIN_PARTS];
@@ -69,25 +69,25 @@ struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struc
 /* NULL: it has none, or is not in the table. */
 name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index);
 
-/* A headless operation.  POOL_NONE: the token stands for something else. */
-uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
-		     uint64_t now_ns);
+/* A headless operation of a token that stands for nothing.  NULL: no memory. */
+struct open_op *join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+			    uint64_t now_ns);
 
 /* Hand it on if it is complete and waits for nothing. */
-void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+void join_advance(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns);
 
 /* The open operation that a live child belongs to, and its process; or NULL. */
 struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 				 const struct nci_record *rec);
 
 /* A new head finds its API call, or waits for it. */
-void join_look_for_api(struct recon *r, uint32_t item);
+void join_look_for_api(struct recon *r, struct open_op *o);
 
 /* An operation on `waiting` looks for its API call again.  True: found. */
 bool join_api(struct recon *r, struct open_op *o);
 
 /* It waits for its API call no longer; handed on if it is complete. */
-void join_stop_waiting(struct reconstruct *rc, struct recon *r, uint32_t item,
+void join_stop_waiting(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		       uint64_t now_ns);
 
 /* An operation out of an API call alone.  Nothing is handed on or dropped. */
@@ -149,22 +149,22 @@ void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm);
 
 /* A head that is going to have GPU times joins the launch that it is part of. */
-void join_plan_head(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns);
 
 /* Its launch becomes a plan, which can hold it, if it is none yet. */
-void join_plan_keep(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+void join_plan_keep(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns);
 
 /* All that was launched is known, and it was this operation and nothing else. */
-bool join_plan_is_alone(const struct recon *r, const struct open_op *o);
+bool join_plan_is_alone(const struct open_op *o);
 
 /*
  * A finished operation that may have run in a batch waits for the rest of its launch.
  * False: there is nothing to wait for.
  */
-bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+bool join_plan_hold(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns);
 
 /* Hand on what the launch holds; forget it unless some of it is still open. */
-void join_close_plan(struct reconstruct *rc, struct recon *r, uint32_t item,
+void join_close_plan(struct reconstruct *rc, struct recon *r, struct plan *plan,
 		     uint64_t now_ns);
 
 /* All of a poll is read: what only waits for its stamps to be settled may go on. */
@@ -182,10 +182,10 @@ void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
 /* The call's group has ended, as far as NCCL told: see join_on_group_api(). */
-bool join_has_returned(const struct recon *r, const struct api_call *api);
+bool join_has_returned(struct recon *r, const struct api_call *api);
 
 /* Hand on an open operation, which is finished, and drop it. */
-void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+void join_hand_on(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns);
 
 /* A send or receive was called for in a group. */
 void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_call *api,
@@ -207,7 +207,7 @@ void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 void join_end_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
 /* Hand on an open operation, and drop it: it may have to wait for the rest of its launch. */
-void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+void join_finish(struct reconstruct *rc, struct recon *r, struct open_op *o, bool complete,
 		 uint64_t now_ns);
 
 #endif

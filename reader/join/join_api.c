@@ -54,14 +54,14 @@ void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_
 }
 
 /* Hand on an operation that only its API call tells of, and drop it. */
-static void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+static void join_finish_api(struct reconstruct *rc, struct recon *r, struct api_call *api,
 			    uint64_t now_ns)
 {
 	struct op op;
 
-	join_op_from_api(rc, r, recon_api(r, item), &op);
-	join_deliver(rc, r, &op, complete, now_ns);
-	recon_drop_api(r, item);
+	join_op_from_api(rc, r, api, &op);
+	join_deliver(rc, r, &op, true, now_ns);
+	recon_drop_api(r, api);
 }
 
 /*
@@ -88,43 +88,43 @@ static void op_claim_call(struct recon *r, struct open_op *o, const struct api_c
 /* One call gives one operation, except under graph capture: there, one per replay. */
 bool join_api(struct recon *r, struct open_op *o)
 {
-	uint32_t item;
+	struct recon_found found;
+	struct api_call *api;
 
 	if (o->api_token == r->newest_call.token) {
 		op_claim_call(r, o, &r->newest_call);
 		r->newest_call.token = 0;
 		return true;
 	}
-	if (recon_find(r, o->api_token, &item) != RECON_API)
+	found = recon_find(r, o->api_token);
+	api = found.item;
+	if (found.kind != RECON_API)
 		return false;
-	op_claim_call(r, o, recon_api(r, item));
-	if (recon_api(r, item)->graph)
-		pool_list_touch(&r->apis, &r->captured, item);
+	op_claim_call(r, o, api);
+	if (api->graph)
+		pool_list_touch(&r->captured, api);
 	else
-		recon_drop_api(r, item);
+		recon_drop_api(r, api);
 	return true;
 }
 
-void join_stop_waiting(struct reconstruct *rc, struct recon *r, uint32_t item,
+void join_stop_waiting(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		       uint64_t now_ns)
 {
-	pool_list_remove(&r->ops, &r->waiting, item);
-	recon_op(r, item)->waits = false;
-	join_group_head(rc, r, recon_op(r, item), now_ns);
-	join_advance(rc, r, item, now_ns);
+	pool_list_remove(&r->waiting, o);
+	o->waits = false;
+	join_group_head(rc, r, o, now_ns);
+	join_advance(rc, r, o, now_ns);
 }
 
-void join_look_for_api(struct recon *r, uint32_t op_item)
+void join_look_for_api(struct recon *r, struct open_op *o)
 {
-	struct open_op *o = recon_op(r, op_item);
-	uint32_t item;
-
 	if (!o->api_token || r->process->api_version < FIRST_API_WITH_CALLS || join_api(r, o))
 		return;
-	if (recon_find(r, o->api_token, &item) != RECON_NONE)
+	if (recon_find(r, o->api_token).kind != RECON_NONE)
 		return;		/* claimed before, or no API call at all */
 	o->waits = true;
-	pool_list_append(&r->ops, &r->waiting, op_item);
+	pool_list_append(&r->waiting, o);
 }
 
 /* An unclaimed call goes first, and counts: most likely nothing more comes of it. */
@@ -132,9 +132,9 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 {
 	if (recon_has_room(r, &r->apis))
 		return;
-	if (r->calls.first != POOL_NONE)
-		join_finish_api(rc, r, r->calls.first, true, now_ns);
-	else if (r->captured.first != POOL_NONE)
+	if (r->calls.first)
+		join_finish_api(rc, r, r->calls.first, now_ns);
+	else if (r->captured.first)
 		recon_drop_api(r, r->captured.first);
 }
 
@@ -142,14 +142,13 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 static struct api_call *call_take(struct reconstruct *rc, struct recon *r, uint64_t token,
 				  bool graph, uint64_t now_ns)
 {
-	uint32_t item;
+	struct api_call *api;
 
 	make_room_for_api(rc, r, now_ns);
-	item = recon_take_api(r, token);
-	if (item == POOL_NONE)
-		return NULL;
-	pool_list_append(&r->apis, graph ? &r->captured : &r->calls, item);
-	return recon_api(r, item);
+	api = recon_take_api(r, token);
+	if (api)
+		pool_list_append(graph ? &r->captured : &r->calls, api);
+	return api;
 }
 
 void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
@@ -173,10 +172,9 @@ static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
 	struct api_call *api = &r->newest_call;
 	bool graph = rec->form & NCI_FORM_GRAPH;
 	struct recon_comm *rcomm;
-	uint32_t item;
 
 	join_put_call_away(rc, r, now_ns);
-	if (r->apis.used && recon_find(r, rec->token, &item) != RECON_NONE)
+	if (r->apis.used && recon_find(r, rec->token).kind != RECON_NONE)
 		return NULL;
 	if (graph)
 		api = call_take(rc, r, rec->token, graph, now_ns);
@@ -297,23 +295,19 @@ void join_on_group_api(struct reconstruct *rc, struct recon *r, const struct eve
 
 /* ---- calls that stay alone ----------------------------------------------- */
 
-bool join_has_returned(const struct recon *r, const struct api_call *api)
+bool join_has_returned(struct recon *r, const struct api_call *api)
 {
-	uint32_t item;
-
-	return !api->group || recon_find(r, api->group, &item) >= RECON_GROUP;
+	return !api->group || recon_find(r, api->group).kind >= RECON_GROUP;
 }
 
 /*
  * A single call whose group has ended, which is after its launch, if there was one, but
  * for communicators that launch on a thread of their own.
  */
-static bool call_was_single(const struct recon *r, const struct api_call *api)
+static bool call_was_single(struct recon *r, const struct api_call *api)
 {
-	uint32_t item;
-
 	return !r->launches_apart &&
-	       (!api->group || recon_find(r, api->group, &item) == RECON_CALL);
+	       (!api->group || recon_find(r, api->group).kind == RECON_CALL);
 }
 
 /*
@@ -336,30 +330,23 @@ static bool call_is_alone(struct recon *r, const struct api_call *api)
 
 void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
-		const struct api_call *api = recon_api(r, item);
-
-		next = pool_list_next(&r->apis, &r->calls, item);
+	for (struct api_call *next, *api = r->calls.first; api; api = next) {
+		next = pool_list_next(&r->calls, api);
 		if (now_ns < api->seen_ns + API_ONLY_NS)
 			break;
 		if (now_ns >= api->seen_ns + API_LOST_NS || call_is_alone(r, api))
-			join_finish_api(rc, r, item, true, now_ns);
+			join_finish_api(rc, r, api, now_ns);
 	}
 }
 
 void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
-		const struct api_call *api = recon_api(r, item);
+	for (struct api_call *next, *api = r->calls.first; api; api = next) {
 		struct op op;
 
-		next = pool_list_next(&r->apis, &r->calls, item);
+		next = pool_list_next(&r->calls, api);
 		if (call_was_single(r, api) || call_is_alone(r, api)) {
-			join_finish_api(rc, r, item, true, now_ns);
+			join_finish_api(rc, r, api, now_ns);
 			continue;
 		}
 		join_op_from_api(rc, r, api, &op);

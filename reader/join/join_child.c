@@ -6,22 +6,22 @@
 #include "nci/sums.h"
 #include "reader/join/join.h"
 
-/* The item of that token's operation, headless if need be; POOL_NONE: there is none to have. */
-static uint32_t child_find_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
-				  uint64_t now_ns)
+/* That token's operation, headless if need be; NULL: there is none to have. */
+static struct open_op *child_find_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
+					 uint64_t now_ns)
 {
-	uint32_t item;
-	enum recon_kind kind = token ? recon_find(r, token, &item) : RECON_API;
+	struct recon_found found = recon_find(r, token);
+	struct open_op *o = found.item;
 
-	if (kind == RECON_NONE)
-		return join_new_op(rc, r, token, now_ns);
-	if (kind == RECON_OP && !recon_op(r, item)->held)
-		return item;
-	if (kind == RECON_OP || kind == RECON_FINISHED)
+	if (found.kind == RECON_OP && !o->held)
+		return o;
+	if (found.kind == RECON_OP || found.kind == RECON_FINISHED || recon_is_past(r, token))
 		rc->stats.late++;
+	else if (token && found.kind == RECON_NONE)
+		return join_new_op(rc, r, token, now_ns);
 	else
 		rc->stats.orphans++;
-	return POOL_NONE;
+	return NULL;
 }
 
 /*
@@ -31,18 +31,17 @@ static uint32_t child_find_parent(struct reconstruct *rc, struct recon *r, uint6
 static struct open_op *child_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
 				    uint64_t now_ns)
 {
-	struct open_op *o = token ? recon_op_of(r, r->newest_parent, token) : NULL;
+	struct open_op *o = r->newest_parent;
 
-	if (o && !o->held)
-		return o;
-	r->newest_parent = child_find_parent(rc, r, token, now_ns);
-	return r->newest_parent == POOL_NONE ? NULL : recon_op(r, r->newest_parent);
+	if (!o || o->op.token != token || o->held)
+		r->newest_parent = child_find_parent(rc, r, token, now_ns);
+	return r->newest_parent;
 }
 
 static void parent_touch(struct recon *r, struct open_op *o, uint64_t now_ns)
 {
 	o->touched_ns = now_ns;
-	pool_list_touch(&r->ops, o->has_head ? &r->open : &r->headless, r->newest_parent);
+	pool_list_touch(o->has_head ? &r->open : &r->headless, o);
 }
 
 static void time_set_earliest(uint64_t *time, uint64_t candidate)
@@ -94,7 +93,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 	time_set_latest(&op->kernel_stop_ticks, c->stop);
 	take_sync(op, c);
 	join_read_stamps(r, o, c);
-	join_advance(rc, r, r->newest_parent, now_ns);
+	join_advance(rc, r, o, now_ns);
 }
 
 /* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
@@ -118,22 +117,21 @@ static struct recon *child_issuer(struct reconstruct *rc, struct recon *r, uint8
 /* All that is known of its steps; NULL: nothing. */
 static struct step_sums *steps_find(struct recon *r, uint64_t token)
 {
-	uint32_t item;
+	struct recon_found found;
 
 	if (r->newest_sums.token == token)
 		return &r->newest_sums;
-	return recon_find(r, token, &item) == RECON_STEPS ? recon_steps(r, item) : NULL;
+	found = recon_find(r, token);
+	return found.kind == RECON_STEPS ? found.item : NULL;
 }
 
 /* Their ProxyOp has stopped. */
 static void steps_drop(struct recon *r, struct step_sums *steps)
 {
-	uint32_t item;
-
 	if (steps == &r->newest_sums)
 		steps->token = 0;
-	else if (steps && recon_find(r, steps->token, &item) == RECON_STEPS)
-		recon_drop_steps(r, item);
+	else if (steps)
+		recon_drop_steps(r, steps);
 }
 
 /* The ProxyOp tells it where its steps left no records.  `steps` NULL, or 0: nobody does. */
@@ -214,20 +212,17 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 /* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
 static struct step_sums *steps_of(struct recon *r, uint64_t parent)
 {
-	uint32_t item = POOL_NONE;
-	enum recon_kind kind = parent ? recon_find(r, parent, &item) : RECON_API;
+	struct recon_found found = recon_find(r, parent);
+	struct step_sums *steps;
 
-	if (kind != RECON_NONE && kind != RECON_STEPS)
-		return NULL;
-	if (kind == RECON_NONE) {
-		if (!recon_has_room(r, &r->steps) && r->step_list.first != POOL_NONE)
-			recon_drop_steps(r, r->step_list.first);
-		item = recon_take_steps(r, parent);
-		if (item == POOL_NONE)
-			return NULL;
-		pool_list_append(&r->steps, &r->step_list, item);
-	}
-	return recon_steps(r, item);
+	if (!parent || found.kind != RECON_NONE)
+		return found.kind == RECON_STEPS ? found.item : NULL;
+	if (!recon_has_room(r, &r->steps) && r->step_list.first)
+		recon_drop_steps(r, r->step_list.first);
+	steps = recon_take_steps(r, parent);
+	if (steps)
+		pool_list_append(&r->step_list, steps);
+	return steps;
 }
 
 /* The newest sums are kept with all others, if another record came than their ProxyOp's. */
@@ -304,13 +299,16 @@ struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 {
 	const struct nci_ev_proxy_op *c = (const void *)rec;
 	struct recon *issuer = r;
-	uint32_t item;
+	struct recon_found found;
+	struct open_op *o;
 
 	if (rec->type == NCI_EV_PROXY_OP)
 		issuer = child_issuer(rc, r, c->form, c->origin);
 	else if (rec->type != NCI_EV_KERNEL_CH)
 		return NULL;
-	if (!issuer || recon_find(issuer, rec->parent, &item) != RECON_OP)
+	if (!issuer)
 		return NULL;
-	return recon_op(issuer, item)->held ? NULL : recon_op(issuer, item);
+	found = recon_find(issuer, rec->parent);
+	o = found.item;
+	return found.kind == RECON_OP && !o->held ? o : NULL;
 }

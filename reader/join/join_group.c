@@ -28,9 +28,12 @@ static uint64_t group_key_of(const struct recon *r, uint64_t token, uint32_t com
 	return index_hash(r->group_index.seed, words, sizeof(words));
 }
 
-static struct p2p_group *group_at(const struct recon *r, uint32_t item)
+/* NULL: none has that key. */
+static struct p2p_group *group_find(const struct recon *r, uint64_t key)
 {
-	return pool_at(&r->groups, item);
+	uint32_t number = index_find(&r->group_index, key);
+
+	return number == POOL_NONE ? NULL : pool_at(&r->groups, number);
 }
 
 /* Records that nobody will ever see: a process that lacks one cannot count its parts. */
@@ -39,91 +42,85 @@ static uint64_t group_lost(const struct process *p)
 	return p->loss.overrun + p->loss.pool + p->loss.lane + p->loss.evicted;
 }
 
-static void group_drop(struct recon *r, uint32_t item)
+static void group_drop(struct recon *r, struct p2p_group *g)
 {
-	struct p2p_group *g = group_at(r, item);
-
-	while (g->parts) {
-		uint32_t part = g->parts - 1;
-
-		g->parts = ((struct recon_part *)pool_at(&r->parts, part))->next;
-		pool_put(&r->parts, part);
+	for (struct recon_part *next, *part = g->parts; part; part = next) {
+		next = part->next;
+		pool_put_back(&r->parts, part);
 	}
 	index_remove(&r->group_index, g->key);
-	pool_list_remove(&r->groups, &r->group_list, item);
-	pool_put(&r->groups, item);
+	pool_list_remove(&r->group_list, g);
+	pool_put_back(&r->groups, g);
 }
 
-static void group_touch(struct recon *r, uint32_t item, uint64_t now_ns)
+static void group_touch(struct recon *r, struct p2p_group *g, uint64_t now_ns)
 {
-	group_at(r, item)->touched_ns = now_ns;
-	pool_list_touch(&r->groups, &r->group_list, item);
+	g->touched_ns = now_ns;
+	pool_list_touch(&r->group_list, g);
 }
 
-static uint32_t group_make(struct reconstruct *rc, struct recon *r, uint64_t token,
-			   uint32_t comm, uint64_t now_ns)
+static struct p2p_group *group_make(struct reconstruct *rc, struct recon *r, uint64_t token,
+				    uint32_t comm, uint64_t now_ns)
 {
 	uint64_t key = group_key_of(r, token, comm);
-	uint32_t item = index_find(&r->group_index, key);
+	struct p2p_group *g = group_find(r, key);
 
-	if (item == POOL_NONE) {
-		if (!recon_has_room(r, &r->groups) && r->group_list.first != POOL_NONE) {
+	if (!g) {
+		if (!recon_has_room(r, &r->groups) && r->group_list.first) {
 			rc->stats.unnamed++;
 			group_drop(r, r->group_list.first);
 		}
-		item = recon_take(r, &r->groups);
-		if (item == POOL_NONE)
-			return item;
-		group_at(r, item)->key = key;
-		group_at(r, item)->op.token = token;
-		group_at(r, item)->lost = group_lost(r->process);
-		index_set(&r->group_index, key, item);
-		pool_list_append(&r->groups, &r->group_list, item);
+		g = recon_take(r, &r->groups);
+		if (!g)
+			return NULL;
+		g->key = key;
+		g->op.token = token;
+		g->lost = group_lost(r->process);
+		index_set(&r->group_index, key, pool_number(g));
+		pool_list_append(&r->group_list, g);
 	}
-	group_touch(r, item, now_ns);
-	return item;
+	group_touch(r, g, now_ns);
+	return g;
 }
 
 void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_call *api,
 		     uint64_t now_ns)
 {
-	uint32_t item = POOL_NONE;
+	struct p2p_group *g = NULL;
 
 	if (api->group && !api->graph)
-		item = group_make(rc, r, api->group, api->comm, now_ns);
-	if (item != POOL_NONE)
-		group_at(r, item)->calls++;
+		g = group_make(rc, r, api->group, api->comm, now_ns);
+	if (g)
+		g->calls++;
 }
 
 void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api)
 {
-	uint64_t key;
-	uint32_t item;
+	struct p2p_group *g;
 
 	if (!o->op.is_p2p || api->graph || !api->group)
 		return;
-	key = group_key_of(r, api->group, api->comm);
-	item = index_find(&r->group_index, key);
-	if (item == POOL_NONE)
+	g = group_find(r, group_key_of(r, api->group, api->comm));
+	if (!g)
 		return;
-	group_at(r, item)->claimed++;
-	group_at(r, item)->open++;
-	o->group_key = key;
+	g->claimed++;
+	g->open++;
+	o->group_key = g->key;
 }
 
 void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		     uint64_t now_ns)
 {
-	uint32_t item;
+	struct p2p_group *g;
 
 	if (!o->op.is_p2p || o->group_key || !o->op.group ||
 	    (r->process->api_version >= FIRST_API_WITH_CALLS && !o->op.graph))
 		return;
-	item = group_make(rc, r, o->op.group, o->op.comm_index, now_ns);
-	if (item == POOL_NONE)
+	g = group_make(rc, r, o->op.group, o->op.comm_index, now_ns);
+	if (!g)
 		return;
-	group_at(r, item)->open++;
-	o->group_key = group_at(r, item)->key;
+	g->open++;
+	o->group_key = g->key;
 }
 
 /* ---- parts --------------------------------------------------------------- */
@@ -182,7 +179,7 @@ static void group_add_op(struct op *sum, const struct op *part)
 
 static void group_add_part(struct recon *r, struct p2p_group *g, const struct op *op)
 {
-	uint32_t item = recon_take(r, &r->parts);
+	struct recon_part *part = recon_take(r, &r->parts);
 
 	if (g->nparts++ == 0)
 		group_begin_op(&g->op, op);
@@ -194,15 +191,15 @@ static void group_add_part(struct recon *r, struct p2p_group *g, const struct op
 		if (op->source == TIMING_KERNEL_GPU && op->proxy_start_ticks)
 			g->timed[TIMING_PROXY_CPU]++;	/* too, if another one is not on the GPU */
 	}
-	if (item == POOL_NONE) {
+	if (!part) {
 		g->cut = true;
 		return;
 	}
-	*(struct recon_part *)pool_at(&r->parts, item) = (struct recon_part){
+	*part = (struct recon_part){
 		.next = g->parts,
 		.part = { op->peer, ops_is_send(op->func), op->bytes },
 	};
-	g->parts = item + 1;
+	g->parts = part;
 }
 
 /* ---- the whole ----------------------------------------------------------- */
@@ -220,19 +217,14 @@ static void keep_one_source(const struct p2p_group *g, struct op *op)
 		op->proxy_start_ticks = op->proxy_stop_ticks = 0;
 }
 
-static bool take_parts(const struct reconstruct *rc, const struct recon *r,
-		       const struct p2p_group *g)
+static bool take_parts(const struct reconstruct *rc, const struct p2p_group *g)
 {
 	uint32_t n = 0;
 
 	if (g->cut || g->nparts > JOIN_PARTS)
 		return false;
-	for (uint32_t next = g->parts; next;) {
-		const struct recon_part *part = pool_at(&r->parts, next - 1);
-
+	for (const struct recon_part *part = g->parts; part; part = part->next)
 		*array_must_add(rc->scratch->part, &n) = part->part;
-		next = part->next;
-	}
 	return true;
 }
 
@@ -278,67 +270,55 @@ static void group_tell(struct reconstruct *rc, struct recon *r, const struct p2p
 	join_deliver(rc, r, &op, op.complete, now_ns);
 }
 
-static void group_close(struct reconstruct *rc, struct recon *r, uint32_t item,
+static void group_close(struct reconstruct *rc, struct recon *r, struct p2p_group *g,
 			uint32_t silent, uint64_t now_ns)
 {
-	const struct p2p_group *g = group_at(r, item);
-
 	if (g->nparts > 1) {
 		if (silent <= SILENT_MOST && g->lost == group_lost(r->process) &&
-		    take_parts(rc, r, g))
+		    take_parts(rc, g))
 			group_tell(rc, r, g, silent, now_ns);
 		else
 			rc->stats.unnamed++;
 	}
-	group_drop(r, item);
+	group_drop(r, g);
 }
 
 void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_op *o,
 		     uint64_t now_ns)
 {
-	uint32_t item = index_find(&r->group_index, o->group_key);
-	struct p2p_group *g;
+	struct p2p_group *g = group_find(r, o->group_key);
 
-	if (item == POOL_NONE)
-		return;
-	g = group_at(r, item);
-	if (!g->open)
+	if (!g || !g->open)
 		return;		/* its own was pushed out, and this is another one */
 	g->open--;
 	group_add_part(r, g, &o->op);
-	group_touch(r, item, now_ns);
+	group_touch(r, g, now_ns);
 	if (!g->open && g->calls && g->claimed == g->calls)
-		group_close(rc, r, item, 0, now_ns);
+		group_close(rc, r, g, 0, now_ns);
 }
 
 void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->group_list.first; item != POOL_NONE; item = next) {
-		const struct p2p_group *g = group_at(r, item);
+	for (struct p2p_group *next, *g = r->group_list.first; g; g = next) {
 		uint32_t silent = g->calls - g->claimed;
 		uint64_t wait_ns = g->calls > g->claimed + SILENT_MOST ? MISSING_NS : QUIET_NS;
 
-		next = pool_list_next(&r->groups, &r->group_list, item);
+		next = pool_list_next(&r->group_list, g);
 		if (now_ns < g->touched_ns + QUIET_NS)
 			break;
 		if (!g->nparts)
 			wait_ns = LAUNCH_NS;
 		if (!g->open && now_ns >= g->touched_ns + wait_ns)
-			group_close(rc, r, item, silent, now_ns);
+			group_close(rc, r, g, silent, now_ns);
 	}
 }
 
 void join_end_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	while (r->group_list.first != POOL_NONE) {
-		uint32_t item = r->group_list.first;
-		const struct p2p_group *g = group_at(r, item);
-
+	for (struct p2p_group *g; (g = r->group_list.first);) {
 		if (g->open)
-			group_drop(r, item);
+			group_drop(r, g);
 		else
-			group_close(rc, r, item, g->calls - g->claimed, now_ns);
+			group_close(rc, r, g, g->calls - g->claimed, now_ns);
 	}
 }

@@ -23,25 +23,28 @@
 #define SETTLE_NS	(200 * MS)	/* less than ranks wait for each other (ranks.h) */
 #define GIVE_UP_NS	(1000 * MS)	/* a member that takes so much longer than the others */
 
-static uint32_t plan_find(const struct recon *r, uint64_t group)
+/* The launch's plan, or NULL. */
+static struct plan *plan_find(struct recon *r, uint64_t group)
 {
-	uint32_t item;
+	struct recon_found found = { RECON_NONE, NULL };
 
-	return r->plans.used && recon_find(r, group, &item) == RECON_PLAN ? item : POOL_NONE;
+	if (r->plans.used)
+		found = recon_find(r, group);
+	return found.kind == RECON_PLAN ? found.item : NULL;
 }
 
-static void plan_touch(struct recon *r, uint32_t item, uint64_t now_ns)
+static void plan_touch(struct recon *r, struct plan *plan, uint64_t now_ns)
 {
-	recon_plan(r, item)->touched_ns = now_ns;
-	pool_list_touch(&r->plans, &r->plan_list, item);
+	plan->touched_ns = now_ns;
+	pool_list_touch(&r->plan_list, plan);
 }
 
-static uint32_t plan_make(struct reconstruct *rc, struct recon *r, uint64_t group,
-			  uint64_t now_ns)
+static struct plan *plan_make(struct reconstruct *rc, struct recon *r, uint64_t group,
+			      uint64_t now_ns)
 {
-	uint32_t oldest = r->plan_list.first;
+	struct plan *oldest = r->plan_list.first;
 
-	if (!recon_has_room(r, &r->plans) && oldest != POOL_NONE) {
+	if (!recon_has_room(r, &r->plans) && oldest) {
 		join_close_plan(rc, r, oldest, now_ns);
 		if (!recon_has_room(r, &r->plans))		/* it has open members */
 			recon_drop_plan(r, oldest);
@@ -49,117 +52,93 @@ static uint32_t plan_make(struct reconstruct *rc, struct recon *r, uint64_t grou
 	return recon_take_plan(r, group);
 }
 
-static void plan_join(struct recon *r, uint32_t plan_item, struct open_op *o, uint64_t now_ns)
+static void plan_join(struct recon *r, struct plan *plan, struct open_op *o, uint64_t now_ns)
 {
-	struct plan *plan = recon_plan(r, plan_item);
-
-	plan_touch(r, plan_item, now_ns);
+	plan_touch(r, plan, now_ns);
 	plan->members++;
 	plan->open++;
-	o->plan = plan->serial;
-	o->plan_item = plan_item;
+	o->plan = plan;
+	o->plan_serial = plan->serial;
 }
 
-static bool op_is_launch(const struct recon *r, uint32_t item)
+void join_plan_keep(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	return r->launch && r->launch_item == item;
-}
+	struct plan *plan;
 
-void join_plan_keep(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
-{
-	struct open_op *o = recon_op(r, item);
-	bool launch = op_is_launch(r, item);
-	uint32_t plan_item;
-
-	if (!launch && !o->alone)
+	if (o != r->launch && !o->alone)
 		return;
-	if (launch)
-		r->launch = 0;
-	plan_item = plan_make(rc, r, o->op.group, now_ns);
-	if (plan_item == POOL_NONE)
+	if (o == r->launch)
+		r->launch = NULL;
+	plan = plan_make(rc, r, o->op.group, now_ns);
+	if (!plan)
 		return;		/* the token is something else's */
-	plan_join(r, plan_item, o, now_ns);
-	recon_plan(r, plan_item)->ended = o->alone;
+	plan_join(r, plan, o, now_ns);
+	plan->ended = o->alone;
 	o->alone = false;
 }
 
-void join_plan_head(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
-	bool again = o->op.group == r->launch;
-	uint32_t plan_item;
+	struct open_op *launch = r->launch;
+	bool again = launch && launch->op.group == o->op.group;
+	struct plan *plan;
 
 	if (!o->op.group || !o->op.expects_kernel)
 		return;
-	if (r->launch && (again || !recon_op(r, r->launch_item)->alone))
-		join_plan_keep(rc, r, r->launch_item, now_ns);
-	plan_item = plan_find(r, o->op.group);
-	if (plan_item != POOL_NONE) {
-		plan_join(r, plan_item, o, now_ns);
-	} else if (!again) {
-		r->launch = o->op.group;
-		r->launch_item = item;
-	}
+	if (launch && (again || !launch->alone))
+		join_plan_keep(rc, r, launch, now_ns);
+	plan = plan_find(r, o->op.group);
+	if (plan)
+		plan_join(r, plan, o, now_ns);
+	else if (!again)
+		r->launch = o;
 }
 
 /* The plan that it is a member of; NULL: of none, or that was pushed out. */
-static struct plan *plan_of(const struct recon *r, const struct open_op *o)
+static struct plan *plan_of(const struct open_op *o)
 {
-	struct plan *plan = o->plan && pool_is_taken(&r->plans, o->plan_item) ?
-			    recon_plan(r, o->plan_item) : NULL;
-
-	return plan && plan->serial == o->plan ? plan : NULL;
+	return o->plan && o->plan->serial == o->plan_serial ? o->plan : NULL;
 }
 
-bool join_plan_is_alone(const struct recon *r, const struct open_op *o)
+bool join_plan_is_alone(const struct open_op *o)
 {
-	const struct plan *plan = plan_of(r, o);
+	const struct plan *plan = plan_of(o);
 
 	return o->alone || (plan && plan->ended && plan->members == 1);
 }
 
 static bool plan_is_settled(struct recon *r, const struct plan *plan, bool all_read)
 {
-	for (uint32_t item = plan->held.first; item != POOL_NONE;
-	     item = pool_list_next(&r->ops, &plan->held, item)) {
-		const struct open_op *o = recon_op(r, item);
-
+	for (struct open_op *o = plan->held.first; o; o = pool_list_next(&plan->held, o))
 		if (o->unjudged && !join_settle_stamps(r, o, all_read))
 			return false;
-	}
 	return true;
 }
 
-static void plan_hold(struct recon *r, uint32_t plan_item, uint32_t item)
+static void plan_hold(struct recon *r, struct plan *plan, struct open_op *o)
 {
-	struct plan *plan = recon_plan(r, plan_item);
-	struct open_op *o = recon_op(r, item);
-
 	if (o->waits)
-		pool_list_remove(&r->ops, &r->waiting, item);
+		pool_list_remove(&r->waiting, o);
 	o->waits = false;
-	pool_list_remove(&r->ops, &r->open, item);
-	pool_list_append(&r->ops, &plan->held, item);
+	pool_list_remove(&r->open, o);
+	pool_list_append(&plan->held, o);
 	o->held = true;
 	plan->open--;
 	plan->unsure |= o->unsure || o->op.stamps_refused || !o->op.complete;
 }
 
-bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+bool join_plan_hold(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	struct open_op *o = recon_op(r, item);
-	uint32_t plan_item;
 	struct plan *plan;
 
-	if (op_is_launch(r, item)) {
+	if (o == r->launch) {
 		if (!o->alone)
-			join_plan_keep(rc, r, item, now_ns);
-		r->launch = 0;
+			join_plan_keep(rc, r, o, now_ns);
+		r->launch = NULL;
 	}
 	if (!o->plan)
 		return false;
-	plan_item = o->plan_item;
-	plan = plan_of(r, o);
+	plan = plan_of(o);
 	if (!plan) {			/* it was pushed out */
 		o->op.fused = OP_FUSED;
 		o->op.end_unstamped = o->op.is_p2p;
@@ -168,38 +147,37 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 		return false;
 	}
 	if (plan->ended && plan->members == 1 && !o->unjudged) {
-		recon_drop_plan(r, plan_item);
+		recon_drop_plan(r, plan);
 		return false;
 	}
-	plan_hold(r, plan_item, item);
-	plan_touch(r, plan_item, now_ns);
+	plan_hold(r, plan, o);
+	plan_touch(r, plan, now_ns);
 	r->unsettled |= o->unjudged;
 	if (plan->ended && !plan->open && plan_is_settled(r, plan, false))
-		join_close_plan(rc, r, plan_item, now_ns);
+		join_close_plan(rc, r, plan, now_ns);
 	return true;
 }
 
 /* All that the plan holds, taken off its list; *n of them. */
-static bool plan_take_held(struct reconstruct *rc, struct recon *r, struct plan *plan, uint32_t *n)
+static bool plan_take_held(struct reconstruct *rc, struct plan *plan, uint32_t *n)
 {
 	*n = 0;
-	while (plan->held.first != POOL_NONE && *n < JOIN_MEMBERS) {
-		uint32_t item = plan->held.first;
+	while (plan->held.first && *n < JOIN_MEMBERS) {
+		struct open_op *o = plan->held.first;
 
-		pool_list_remove(&r->ops, &plan->held, item);
-		rc->scratch->op[*n] = &recon_op(r, item)->op;
-		*array_must_add(rc->scratch->item, n) = item;
+		pool_list_remove(&plan->held, o);
+		rc->scratch->op[*n] = &o->op;
+		*array_must_add(rc->scratch->open, n) = o;
 	}
-	return plan->held.first == POOL_NONE;
+	return !plan->held.first;
 }
 
 /* False: more than there is room for. */
-static bool take_spans(const struct reconstruct *rc, const struct recon *r, uint32_t members,
-		       uint32_t *n)
+static bool take_spans(const struct reconstruct *rc, uint32_t members, uint32_t *n)
 {
 	*n = 0;
 	for (uint32_t m = 0; m < members; m++) {
-		RECON_EACH_SPAN(r, recon_op(r, rc->scratch->item[m]), span) {
+		RECON_EACH_SPAN(rc->scratch->open[m], span) {
 			struct batch_span *to = array_add(rc->scratch->span, n);
 
 			if (!to)
@@ -242,7 +220,7 @@ static void find_batches(struct reconstruct *rc, struct recon *r, const struct p
 {
 	struct join_scratch *s = rc->scratch;
 	uint32_t nspans;
-	bool sure = !plan->unsure && take_spans(rc, r, members, &nspans);
+	bool sure = !plan->unsure && take_spans(rc, members, &nspans);
 
 	for (uint32_t m = 0; m < members; m++) {
 		s->op[m]->fused = sure ? 0 : OP_FUSED;
@@ -259,16 +237,13 @@ static void find_batches(struct reconstruct *rc, struct recon *r, const struct p
 static void plan_hand_on(struct reconstruct *rc, struct recon *r, uint32_t members, uint64_t now_ns)
 {
 	for (uint32_t m = 0; m < members; m++)
-		join_hand_on(rc, r, rc->scratch->item[m], now_ns);
+		join_hand_on(rc, r, rc->scratch->open[m], now_ns);
 }
 
 /* Records of other kernels that came since also tell whether its stamps are true. */
 static void plan_judge_held(struct reconstruct *rc, struct recon *r, struct plan *plan)
 {
-	for (uint32_t item = plan->held.first; item != POOL_NONE;
-	     item = pool_list_next(&r->ops, &plan->held, item)) {
-		struct open_op *o = recon_op(r, item);
-
+	for (struct open_op *o = plan->held.first; o; o = pool_list_next(&plan->held, o)) {
 		if (o->unjudged)
 			join_judge_stamps(rc, r, o);
 		join_take_back_stamps(rc, r, o);
@@ -276,60 +251,53 @@ static void plan_judge_held(struct reconstruct *rc, struct recon *r, struct plan
 	}
 }
 
-void join_close_plan(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+void join_close_plan(struct reconstruct *rc, struct recon *r, struct plan *plan, uint64_t now_ns)
 {
-	struct plan *plan = recon_plan(r, item);
 	uint32_t members;
 	bool all;
 
 	plan_judge_held(rc, r, plan);
 	plan->unsure |= plan->open || plan->held.count > JOIN_MEMBERS;
 	do {
-		all = plan_take_held(rc, r, plan, &members);
+		all = plan_take_held(rc, plan, &members);
 		if (plan->members > 1)
 			find_batches(rc, r, plan, members);
 		plan_hand_on(rc, r, members, now_ns);
 	} while (!all);
 	if (!plan->open)
-		recon_drop_plan(r, item);
+		recon_drop_plan(r, plan);
 	else
-		plan_touch(r, item, now_ns);
+		plan_touch(r, plan, now_ns);
 }
 
 void join_on_group(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		   uint64_t now_ns)
 {
-	uint32_t item;
 	struct plan *plan;
 
-	if (ev->rec->token == r->launch) {
-		recon_op(r, r->launch_item)->alone = true;
+	if (r->launch && r->launch->op.group == ev->rec->token) {
+		r->launch->alone = true;
 		return;
 	}
-	item = plan_find(r, ev->rec->token);
-	if (item == POOL_NONE)
+	plan = plan_find(r, ev->rec->token);
+	if (!plan)
 		return;
-	plan = recon_plan(r, item);
 	plan->ended = true;
 	if (!plan->open && plan_is_settled(r, plan, false))
-		join_close_plan(rc, r, item, now_ns);
+		join_close_plan(rc, r, plan, now_ns);
 }
 
 void join_settle_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
 	if (!r->unsettled)
 		return;
 	r->unsettled = false;
-	for (uint32_t item = r->plan_list.first; item != POOL_NONE; item = next) {
-		const struct plan *plan = recon_plan(r, item);
-
-		next = pool_list_next(&r->plans, &r->plan_list, item);
+	for (struct plan *next, *plan = r->plan_list.first; plan; plan = next) {
+		next = pool_list_next(&r->plan_list, plan);
 		if (!plan->ended || plan->open)
 			continue;
 		if (plan_is_settled(r, plan, true))
-			join_close_plan(rc, r, item, now_ns);
+			join_close_plan(rc, r, plan, now_ns);
 		else
 			r->unsettled = true;
 	}
@@ -337,30 +305,22 @@ void join_settle_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 
 void join_finish_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->plan_list.first; item != POOL_NONE; item = next) {
-		const struct plan *plan = recon_plan(r, item);
-
-		next = pool_list_next(&r->plans, &r->plan_list, item);
+	for (struct plan *next, *plan = r->plan_list.first; plan; plan = next) {
+		next = pool_list_next(&r->plan_list, plan);
 		if (now_ns < plan->touched_ns + GROUP_WAIT_NS)
 			break;
 		if (plan->open ? now_ns >= plan->touched_ns + GIVE_UP_NS :
 		    now_ns >= plan->touched_ns + SETTLE_NS || plan_is_settled(r, plan, true))
-			join_close_plan(rc, r, item, now_ns);
+			join_close_plan(rc, r, plan, now_ns);
 	}
 }
 
 void join_end_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->plan_list.first; item != POOL_NONE; item = next) {
-		struct plan *plan = recon_plan(r, item);
-
-		next = pool_list_next(&r->plans, &r->plan_list, item);
+	for (struct plan *next, *plan = r->plan_list.first; plan; plan = next) {
+		next = pool_list_next(&r->plan_list, plan);
 		plan->unsure |= plan->open;
 		plan->open = 0;
-		join_close_plan(rc, r, item, now_ns);
+		join_close_plan(rc, r, plan, now_ns);
 	}
 }

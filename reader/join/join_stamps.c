@@ -124,7 +124,7 @@ static void told_by(struct stamps_told *told, const struct recon *r, const struc
 	told->sight.gpu_first_ns = 0;
 	told->is_p2p = op->is_p2p;
 	told->is_receive = op_is_receive(op);
-	told->alone = join_plan_is_alone(r, o);
+	told->alone = join_plan_is_alone(o);
 	told->group = op->group;
 	told->nth = op->nth;
 }
@@ -176,7 +176,7 @@ static void spans_add_up(const struct recon *r, struct recon_comm *rcomm,
 	note_loss(r, rcomm);
 	told_by(&sum->told, r, clock, o);
 	sum->whole = (struct stamps_whole){ 0 };
-	RECON_EACH_SPAN(r, o, span) {
+	RECON_EACH_SPAN(o, span) {
 		told_on(&sum->told, clock, span);
 		stamps_whole_add(&sum->whole, &rcomm->stamps, &sum->told);
 	}
@@ -188,7 +188,7 @@ static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct
 	bool settled = true, all = stamps_settle_whole(&rcomm->stamps, gpu_clock(rcomm),
 						       &sum->whole, &sum->told, all_read);
 
-	RECON_EACH_SPAN(r, o, span) {
+	RECON_EACH_SPAN(o, span) {
 		if (all) {
 			told_place(&sum->told, span);
 			stamps_believe(&rcomm->stamps, &sum->told);
@@ -232,7 +232,7 @@ void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct
 static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
 			       struct open_op *o, struct stamps_told *told)
 {
-	RECON_EACH_SPAN(r, o, span) {
+	RECON_EACH_SPAN(o, span) {
 		enum stamp_fault fault;
 
 		told_on(told, host_clock(r, rcomm), span);
@@ -246,7 +246,7 @@ static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_co
 			struct open_op *o, struct spans *sum)
 {
 	if (join_has_drifted(r, rcomm, &o->op)) {
-		RECON_EACH_SPAN(r, o, span)
+		RECON_EACH_SPAN(o, span)
 			count_refused(rc, r, &o->op, STAMP_DRIFTED);
 		return;
 	}

@@ -2,9 +2,12 @@
 /*
  * The index holds one number per token: the kind in the upper bits, the item
  * below.  A token stands for one thing at a time; a hostile stream that uses one
- * twice is refused, so that an item and its index entry always belong together.  The
- * token of an operation that is done with keeps its number, while its item has another
- * token, or is free: that is how it is known.
+ * twice is refused, so that an item and its index entry always belong together.
+ *
+ * Operations whose head was read are found by the slot that gave their token (nci/token.h):
+ * one slot's generations only go up, and most often its newest operation is the only one of
+ * it that is open.  The index has those that another one of their slot has come after, and
+ * those without a head.
  */
 #include "reader/join/recon.h"
 
@@ -16,13 +19,34 @@
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 
 /* Touched at once: tables of a process; a communicator before its kernels' stamps. */
-#define PROCESS_BYTES	(28 << 10)
+#define PROCESS_BYTES	(34 << 10)
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
-static uint32_t token_pack(enum recon_kind kind, uint32_t item)
+static uint32_t token_pack(enum recon_kind kind, uint32_t number)
 {
-	return (uint32_t)kind << KIND_SHIFT | item;
+	return (uint32_t)kind << KIND_SHIFT | number;
+}
+
+static uint32_t op_pack(const struct open_op *o)
+{
+	return token_pack(RECON_OP, pool_number(o));
+}
+
+/* Slots may share a place: the one that gave the last operation has it. */
+static struct recon_slot *recon_slot(struct recon *r, uint64_t token)
+{
+	return &r->slot[(nci_token_lane(token) << 3 ^ nci_token_slot(token)) % RECON_SLOTS];
+}
+
+static bool slot_gave(const struct recon_slot *s, uint64_t token)
+{
+	return !((s->token ^ token) & (NCI_TOKEN_GEN_ONE - 1));
+}
+
+static uint64_t slot_generations(uint64_t newer, uint64_t older)
+{
+	return (newer - older) >> NCI_TOKEN_GEN_SHIFT;
 }
 
 static bool recon_charge(struct recon *r, uint64_t bytes)
@@ -42,7 +66,7 @@ static void recon_discharge(struct recon *r, uint64_t bytes)
 static int recon_init_stores(struct recon *r, const struct reconstruct_limits *limits)
 {
 	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->plans +
-			  limits->finished;
+			  limits->ended;
 	int err = 0;
 
 	err = err ? err : pool_init(&r->ops, limits->ops, sizeof(struct open_op));
@@ -54,7 +78,7 @@ static int recon_init_stores(struct recon *r, const struct reconstruct_limits *l
 	err = err ? err : pool_init(&r->parts, limits->parts, sizeof(struct recon_part));
 	err = err ? err : index_init(&r->group_index, limits->groups, limits->seed);
 	err = err ? err : index_init(&r->index, tokens, limits->seed);
-	r->finished_capacity = limits->finished;
+	r->ended_capacity = limits->ended;
 	return err;
 }
 
@@ -111,7 +135,7 @@ void recon_free(struct recon *r)
 	for (uint32_t i = 0; i < r->ncomms; i++)
 		recon_drop_comm(r, i);
 	free(r->comms);
-	list_deinit(&r->finished);
+	list_deinit(&r->ended_groups);
 	index_deinit(&r->index);
 	index_deinit(&r->group_index);
 	pool_deinit(&r->parts);
@@ -125,16 +149,49 @@ void recon_free(struct recon *r)
 	free(r);
 }
 
-enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item)
+static void *recon_item(const struct recon *r, enum recon_kind kind, uint32_t number)
 {
-	uint32_t value = index_find(&r->index, token);
-	enum recon_kind kind;
+	switch (kind) {
+	case RECON_OP:
+		return pool_at(&r->ops, number);
+	case RECON_API:
+		return pool_at(&r->apis, number);
+	case RECON_STEPS:
+		return pool_at(&r->steps, number);
+	case RECON_PLAN:
+		return pool_at(&r->plans, number);
+	default:
+		return NULL;
+	}
+}
 
-	if (value == POOL_NONE)
-		return token && token == r->newest_call.token ? RECON_API : RECON_NONE;
-	*item = value & ITEM_MASK;
+struct recon_found recon_find(struct recon *r, uint64_t token)
+{
+	const struct recon_slot *s = recon_slot(r, token);
+	enum recon_kind kind;
+	uint32_t value;
+
+	if (s->open && s->token == token)
+		return (struct recon_found){ RECON_OP, s->open };
+	if (slot_gave(s, token) && token <= s->token &&
+	    slot_generations(s->token, token) < RECON_PAST &&
+	    s->done >> slot_generations(s->token, token) & 1)
+		return (struct recon_found){ RECON_FINISHED, NULL };
+	value = r->index.used ? index_find(&r->index, token) : POOL_NONE;
 	kind = (enum recon_kind)(value >> KIND_SHIFT);
-	return kind == RECON_OP && !recon_op_of(r, *item, token) ? RECON_FINISHED : kind;
+	if (value != POOL_NONE)
+		return (struct recon_found){ kind, recon_item(r, kind, value & ITEM_MASK) };
+	if (token && token == r->newest_call.token)
+		return (struct recon_found){ RECON_API, &r->newest_call };
+	return (struct recon_found){ RECON_NONE, NULL };
+}
+
+bool recon_is_past(struct recon *r, uint64_t token)
+{
+	const struct recon_slot *s = recon_slot(r, token);
+
+	return slot_gave(s, token) && token < s->token &&
+	       slot_generations(s->token, token) >= RECON_PAST;
 }
 
 bool recon_has_room(const struct recon *r, const struct pool *pool)
@@ -150,9 +207,9 @@ static bool recon_may_take(struct recon *r, const struct pool *pool)
 	       (pool->fresh < pool->capacity && recon_charge(r, pool->stride));
 }
 
-uint32_t recon_take(struct recon *r, struct pool *pool)
+void *recon_take(struct recon *r, struct pool *pool)
 {
-	return recon_may_take(r, pool) ? pool_take(pool) : POOL_NONE;
+	return recon_may_take(r, pool) ? pool_take_zeroed(pool) : NULL;
 }
 
 void recon_trim(struct recon *r)
@@ -185,99 +242,151 @@ static bool recon_add_token(struct recon *r, uint64_t token, uint32_t value)
 	return added;
 }
 
-static uint32_t recon_take_item(struct recon *r, struct pool *pool, enum recon_kind kind,
-				uint64_t token)
+static void *recon_take_item(struct recon *r, struct pool *pool, enum recon_kind kind,
+			     uint64_t token)
 {
-	uint32_t item = recon_take(r, pool);
+	void *item;
 
-	if (item == POOL_NONE)
-		return POOL_NONE;
-	if (!recon_add_token(r, token, token_pack(kind, item))) {
-		/* it stands for something, or there is no memory to make the index larger */
-		pool_put(pool, item);
-		return POOL_NONE;
+	if (recon_find(r, token).kind != RECON_NONE)
+		return NULL;
+	item = recon_take(r, pool);
+	if (item && !recon_add_token(r, token, token_pack(kind, pool_number(item)))) {
+		pool_put_back(pool, item);	/* no memory to make the index larger */
+		return NULL;
 	}
 	return item;
 }
 
-uint32_t recon_take_op(struct recon *r, uint64_t token)
+/* The slot's newest is that of this token; the one before goes into the index if it is open. */
+static bool slot_renew(struct recon *r, struct recon_slot *s, uint64_t token)
 {
-	uint32_t item = recon_take_item(r, &r->ops, RECON_OP, token);
+	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
 
-	if (item != POOL_NONE)
-		recon_op(r, item)->op.token = token;
-	return item;
+	if (s->open && !recon_add_token(r, s->token, op_pack(s->open)))
+		return false;
+	s->done = newer < RECON_PAST ? s->done << newer : 0;
+	s->token = token;
+	s->open = NULL;
+	return true;
 }
 
-uint32_t recon_take_api(struct recon *r, uint64_t token)
+/* Its head was read first: it is found by its token from now on. */
+static bool slot_begin(struct recon *r, struct open_op *o, uint64_t token)
 {
-	uint32_t item = recon_take_item(r, &r->apis, RECON_API, token);
+	struct recon_slot *s = recon_slot(r, token);
 
-	if (item != POOL_NONE)
-		recon_api(r, item)->token = token;
-	return item;
+	if (slot_gave(s, token) && token < s->token)
+		return recon_add_token(r, token, op_pack(o));
+	if (!slot_renew(r, s, token))
+		return false;
+	s->open = o;
+	return true;
 }
 
-uint32_t recon_take_steps(struct recon *r, uint64_t token)
+/* It is done with; without a head its slot has told nothing of how far it is. */
+static void slot_end(struct recon *r, const struct open_op *o)
 {
-	uint32_t item = recon_take_item(r, &r->steps, RECON_STEPS, token);
+	uint64_t token = o->op.token;
+	struct recon_slot *s = recon_slot(r, token);
 
-	if (item != POOL_NONE)
-		recon_steps(r, item)->token = token;
-	return item;
+	if (s->open != o)
+		index_remove(&r->index, token);
+	if (slot_gave(s, token) && token <= s->token) {
+		uint64_t older = slot_generations(s->token, token);
+
+		s->done |= older < RECON_PAST ? UINT64_C(1) << older : 0;
+		s->open = older ? s->open : NULL;
+	} else if (o->has_head && slot_renew(r, s, token)) {
+		s->done |= 1;
+	}
 }
 
-uint32_t recon_take_plan(struct recon *r, uint64_t token)
+struct open_op *recon_take_headless(struct recon *r, uint64_t token)
 {
-	uint32_t item = recon_take_item(r, &r->plans, RECON_PLAN, token);
+	struct open_op *o = recon_take_item(r, &r->ops, RECON_OP, token);
 
-	if (item == POOL_NONE)
-		return item;
-	recon_plan(r, item)->token = token;
-	recon_plan(r, item)->serial = ++r->plans_made;
-	pool_list_init(&recon_plan(r, item)->held, offsetof(struct open_op, link));
-	pool_list_append(&r->plans, &r->plan_list, item);
-	return item;
+	if (o)
+		o->op.token = token;
+	return o;
+}
+
+struct open_op *recon_take_op(struct recon *r, uint64_t token)
+{
+	struct open_op *o = recon_take(r, &r->ops);
+
+	if (o && !slot_begin(r, o, token)) {
+		pool_put_back(&r->ops, o);
+		return NULL;
+	}
+	if (o)
+		o->op.token = token;
+	return o;
+}
+
+struct api_call *recon_take_api(struct recon *r, uint64_t token)
+{
+	struct api_call *api = recon_take_item(r, &r->apis, RECON_API, token);
+
+	if (api)
+		api->token = token;
+	return api;
+}
+
+struct step_sums *recon_take_steps(struct recon *r, uint64_t token)
+{
+	struct step_sums *steps = recon_take_item(r, &r->steps, RECON_STEPS, token);
+
+	if (steps)
+		steps->token = token;
+	return steps;
+}
+
+struct plan *recon_take_plan(struct recon *r, uint64_t token)
+{
+	struct plan *plan = recon_take_item(r, &r->plans, RECON_PLAN, token);
+
+	if (!plan)
+		return NULL;
+	plan->token = token;
+	plan->serial = ++r->plans_made;
+	pool_list_init(&plan->held, offsetof(struct open_op, link));
+	pool_list_append(&r->plan_list, plan);
+	return plan;
 }
 
 struct recon_span *recon_add_span(struct recon *r, struct open_op *o)
 {
-	struct recon_span *span;
-	uint32_t item;
+	struct recon_span *span = recon_may_take(r, &r->spans) ? pool_take_unset(&r->spans) : NULL;
 
-	if (!recon_may_take(r, &r->spans)) {
+	if (!span) {
 		o->unsure = true;
 		return NULL;
 	}
-	item = pool_take_unset(&r->spans);
-	span = recon_span(r, item);
 	span->next = o->spans;
-	o->spans = item + 1;
+	o->spans = span;
 	return span;
 }
 
 static void recon_drop_spans(struct recon *r, struct open_op *o)
 {
-	while (o->spans) {
-		uint32_t item = o->spans - 1;
-
-		o->spans = recon_span(r, item)->next;
-		pool_put(&r->spans, item);
+	for (struct recon_span *next, *span = o->spans; span; span = next) {
+		next = span->next;
+		pool_put_back(&r->spans, span);
 	}
 }
 
 /* The place of the next one; NULL: no memory for a single one. */
-static uint64_t *finished_place(struct recon *r)
+static uint64_t *ended_place(struct recon *r)
 {
-	bool more = r->finished.n < r->finished_capacity &&
+	bool more = r->ended_groups.n < r->ended_capacity &&
 		    memory_has(r->room->memory, r->process->account, TOKEN_BYTES);
-	uint64_t *place = more ? list_append(&r->finished) : NULL;
+	uint64_t *place = more ? list_append(&r->ended_groups) : NULL;
 
 	if (place)
 		return place;
-	if (!r->finished.n)
+	if (!r->ended_groups.n)
 		return NULL;
-	place = &r->finished.at[r->finished_again++ % r->finished.n];
+	place = &r->ended_groups.at[r->ended_again++ % r->ended_groups.n];
 	index_remove(&r->index, *place);	/* nothing else can have taken it */
 	return place;
 }
@@ -285,66 +394,52 @@ static uint64_t *finished_place(struct recon *r)
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 {
 	uint64_t *place;
-	uint32_t item;
 
-	assert(kind >= RECON_FINISHED);
-	if (recon_find(r, token, &item) != RECON_NONE)
+	assert(kind >= RECON_GROUP);
+	if (recon_find(r, token).kind != RECON_NONE)
 		return;
-	place = finished_place(r);
+	place = ended_place(r);
 	if (!place)
 		return;
 	*place = recon_add_token(r, token, token_pack(kind, 0)) ? token : 0;
 }
 
-/* The same of one whose item goes: its token keeps its place in the index, and leads there. */
-static void recon_remember_op(struct recon *r, uint64_t token)
-{
-	uint64_t *place = finished_place(r);
-
-	if (place)
-		*place = token;
-	else
-		index_remove(&r->index, token);
-}
-
-static void recon_drop_item(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
+static void recon_drop_item(struct recon *r, struct pool *pool, void *item, uint64_t token)
 {
 	index_remove(&r->index, token);
-	pool_put(pool, item);
+	pool_put_back(pool, item);
 }
 
-void recon_drop_op(struct recon *r, uint32_t item)
+void recon_drop_op(struct recon *r, struct open_op *o)
 {
-	struct open_op *o = recon_op(r, item);
-	uint64_t token = o->op.token;
-
 	if (o->waits)
-		pool_list_remove(&r->ops, &r->waiting, item);
+		pool_list_remove(&r->waiting, o);
 	if (!o->held)
-		pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
+		pool_list_remove(o->has_head ? &r->open : &r->headless, o);
 	recon_drop_spans(r, o);
-	pool_put(&r->ops, item);
-	recon_remember_op(r, token);
+	slot_end(r, o);
+	if (r->newest_parent == o)
+		r->newest_parent = NULL;
+	pool_put_back(&r->ops, o);
 }
 
-void recon_drop_api(struct recon *r, uint32_t item)
+void recon_drop_api(struct recon *r, struct api_call *api)
 {
-	struct api_call *api = recon_api(r, item);
-
-	pool_list_remove(&r->apis, api->graph ? &r->captured : &r->calls, item);
-	recon_drop_item(r, &r->apis, item, api->token);
+	pool_list_remove(api->graph ? &r->captured : &r->calls, api);
+	recon_drop_item(r, &r->apis, api, api->token);
 }
 
-void recon_drop_steps(struct recon *r, uint32_t item)
+void recon_drop_steps(struct recon *r, struct step_sums *steps)
 {
-	pool_list_remove(&r->steps, &r->step_list, item);
-	recon_drop_item(r, &r->steps, item, recon_steps(r, item)->token);
+	pool_list_remove(&r->step_list, steps);
+	recon_drop_item(r, &r->steps, steps, steps->token);
 }
 
-void recon_drop_plan(struct recon *r, uint32_t item)
+void recon_drop_plan(struct recon *r, struct plan *plan)
 {
-	pool_list_remove(&r->plans, &r->plan_list, item);
-	recon_drop_item(r, &r->plans, item, recon_plan(r, item)->token);
+	pool_list_remove(&r->plan_list, plan);
+	plan->serial = 0;
+	recon_drop_item(r, &r->plans, plan, plan->token);
 }
 
 /* Tables grow with the process's own, which discover bounds. */

@@ -19,8 +19,10 @@
  *              them ran as one batch
  *   groups     sends and receives of one group, until it is told what they amount to;
  *              found by an index of their own, since a token may stand for several
- *   finished   a ring of tokens of operations that are done with, so that late
- *              children are told from early ones, and of groups that have ended
+ *   slot       the slots that gave operations their tokens: the newest operation of
+ *              each, and which of the 64 before it are done with, so that late
+ *              children are told from early ones
+ *   ended      a ring of tokens of API groups that have ended
  */
 
 #include "reader/base/memory.h"
@@ -37,9 +39,9 @@ struct open_op {
 	struct pool_link link;		/* on open or headless */
 	struct pool_link wait_link;	/* on waiting */
 	struct op op;
-	uint32_t spans;			/* its stamps on each channel: the first, plus one */
-	uint64_t plan;			/* serial of the one that it is a member of; 0: none */
-	uint32_t plan_item;		/* the plan's item, while it has that serial */
+	struct recon_span *spans;	/* its stamps on each channel, the newest first; NULL: none */
+	struct plan *plan;		/* the one that it is a member of; NULL: none ... */
+	uint64_t plan_serial;		/* ... or it was pushed out, and has not this serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
@@ -57,7 +59,7 @@ struct open_op {
 
 /* A kernel's stamps on one channel, and what stamps_read() said of them. */
 struct recon_span {
-	uint32_t next;			/* plus one; 0: the last */
+	struct recon_span *next;	/* NULL: the last */
 	uint16_t channel;
 	uint8_t fault;
 	uint8_t queue;
@@ -71,7 +73,7 @@ struct plan {
 	struct pool_link link;
 	struct pool_list held;		/* operations that have finished, by their `link` */
 	uint64_t token;			/* token of the Group event */
-	uint64_t serial;		/* tells it from another one of that token */
+	uint64_t serial;		/* tells it from another one in its place; 0: dropped */
 	uint64_t touched_ns;
 	uint32_t members;		/* heads so far */
 	uint32_t open;			/* members that have not finished */
@@ -80,7 +82,7 @@ struct plan {
 };
 
 struct recon_part {
-	uint32_t next;			/* plus one; 0: the last */
+	struct recon_part *next;	/* NULL: the last */
 	struct p2p_part part;
 };
 
@@ -93,7 +95,7 @@ struct p2p_group {
 	uint32_t claimed;		/* calls whose transfer was seen to begin */
 	uint32_t open;			/* transfers that have not finished */
 	uint32_t nparts;		/* transfers that have finished */
-	uint32_t parts;			/* the first, plus one */
+	struct recon_part *parts;	/* NULL: none */
 	uint32_t moving;		/* finished transfers to or from other ranks */
 	uint32_t timed[TIMING_END];	/* these, by source */
 	bool cut;			/* there was no room for all parts */
@@ -154,9 +156,19 @@ enum recon_kind {
 	RECON_API,
 	RECON_STEPS,
 	RECON_PLAN,
-	RECON_FINISHED,		/* an operation that is done with; its item is another's, if any */
+	RECON_FINISHED,		/* an operation that is done with; has no item */
 	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
 	RECON_CALL,		/* a GroupApi that was of a single call; has no item */
+};
+
+#define RECON_SLOTS	256
+#define RECON_PAST	64	/* generations */
+
+/* The operations of one slot of a lane whose heads were read.  Zeroed is new. */
+struct recon_slot {
+	uint64_t token;		/* the newest one's */
+	uint64_t done;		/* bit i: the one i generations older is done with */
+	struct open_op *open;	/* the newest one itself; NULL: it is done with */
 };
 
 /* Communicators that are followed, of all processes: no user has more than half. */
@@ -182,12 +194,13 @@ struct recon {
 	struct step_sums newest_sums;	/* not in the index: its ProxyOp most often comes next;
 					   token 0: none */
 	struct api_call newest_call;	/* not in the index, nor of `calls`; token 0: none */
-	uint32_t newest_parent;		/* the item of the operation that a child came to last */
-	uint64_t launch;		/* Group token of the newest, while no plan; 0: none */
-	uint32_t launch_item;		/* the only operation of it */
-	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
-	uint32_t finished_capacity;
-	uint64_t finished_again;	/* places of it that were used again */
+	struct open_op *newest_parent;	/* the operation that a child came to last, if it is open */
+	struct open_op *launch;		/* the only operation of the newest launch, while that is no
+					   plan; NULL: none */
+	struct recon_slot slot[RECON_SLOTS];
+	LIST(uint64_t) ended_groups;	/* a ring, once it is as long as it may be */
+	uint32_t ended_capacity;
+	uint64_t ended_again;		/* places of it that were used again */
 	struct recon_comm **comms;
 	uint32_t ncomms;
 	struct ops_words words;		/* functions and datatypes as it named them last */
@@ -208,40 +221,52 @@ int recon_new(struct recon **rp, struct process *process,
 void recon_free(struct recon *r);
 
 /*
- * An item of one of its pools, and whether there is one: it may be full, or all memory
- * that there may be is taken.
+ * An item of one of its pools, zeroed, and whether there is one: it may be full, or all memory
+ * that there may be is taken (NULL).
  */
-uint32_t recon_take(struct recon *r, struct pool *pool);
+void *recon_take(struct recon *r, struct pool *pool);
 bool recon_has_room(const struct recon *r, const struct pool *pool);
 
 /* Give back pools that are empty again. */
 void recon_trim(struct recon *r);
 
-/* The kind of thing that a token stands for; *item is its number in the kind's pool. */
-enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item);
+/* What a token stands for: its item is of the kind's own type; NULL: that kind has none. */
+struct recon_found {
+	enum recon_kind kind;
+	void *item;
+};
+
+struct recon_found recon_find(struct recon *r, uint64_t token);
 
 /*
- * New items, found by their token from then on.  POOL_NONE: the token stands for
- * something already, or the pool is full (the caller makes room first).
+ * So many newer operations of its slot have come that it is done with, or its head is lost, if it
+ * is not found.
  */
-uint32_t recon_take_op(struct recon *r, uint64_t token);
-uint32_t recon_take_api(struct recon *r, uint64_t token);
-uint32_t recon_take_steps(struct recon *r, uint64_t token);
-uint32_t recon_take_plan(struct recon *r, uint64_t token);
+bool recon_is_past(struct recon *r, uint64_t token);
 
 /*
- * Off every list, out of the index; an operation's token is remembered.  What a plan
+ * New items, found by their token from then on.  NULL: the token stands for something already,
+ * or the pool is full (the caller makes room first).
+ */
+struct open_op *recon_take_op(struct recon *r, uint64_t token);	/* which stands for nothing */
+struct open_op *recon_take_headless(struct recon *r, uint64_t token);
+struct api_call *recon_take_api(struct recon *r, uint64_t token);
+struct step_sums *recon_take_steps(struct recon *r, uint64_t token);
+struct plan *recon_take_plan(struct recon *r, uint64_t token);
+
+/*
+ * Off every list, found no more; an operation's token is remembered.  What a plan
  * holds is taken off its list first.
  */
-void recon_drop_op(struct recon *r, uint32_t item);
-void recon_drop_api(struct recon *r, uint32_t item);
-void recon_drop_steps(struct recon *r, uint32_t item);
-void recon_drop_plan(struct recon *r, uint32_t item);
+void recon_drop_op(struct recon *r, struct open_op *o);
+void recon_drop_api(struct recon *r, struct api_call *api);
+void recon_drop_steps(struct recon *r, struct step_sums *steps);
+void recon_drop_plan(struct recon *r, struct plan *plan);
 
 /* Room for the stamps of one channel of an open operation, all but `next` unset; NULL: none. */
 struct recon_span *recon_add_span(struct recon *r, struct open_op *o);
 
-/* Remember a token that has no item (any more). */
+/* Remember a token that has no item. */
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
 
 /*
@@ -274,47 +299,7 @@ static inline bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
 	return rcomm->stamped || recon_may_stamp_first(r, rcomm);
 }
 
-static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
-{
-	return pool_at(&r->ops, item);
-}
-
-/* That item, if it is the operation of that token, open; NULL: it is not. */
-static inline struct open_op *recon_op_of(const struct recon *r, uint32_t item, uint64_t token)
-{
-	struct open_op *o = pool_is_taken(&r->ops, item) ? recon_op(r, item) : NULL;
-
-	return o && o->op.token == token ? o : NULL;
-}
-
-static inline struct api_call *recon_api(const struct recon *r, uint32_t item)
-{
-	return pool_at(&r->apis, item);
-}
-
-static inline struct plan *recon_plan(const struct recon *r, uint32_t item)
-{
-	return pool_at(&r->plans, item);
-}
-
-static inline struct recon_span *recon_span(const struct recon *r, uint32_t item)
-{
-	return pool_at(&r->spans, item);
-}
-
-/* An operation's first span, by its `spans`, or the one behind another, by its `next`; NULL. */
-static inline const struct recon_span *recon_next_span(const struct recon *r, uint32_t next)
-{
-	return next ? recon_span(r, next - 1) : NULL;
-}
-
-#define RECON_EACH_SPAN(r, o, span)						\
-	for (const struct recon_span *span = recon_next_span(r, (o)->spans); span;	\
-	     span = recon_next_span(r, span->next))
-
-static inline struct step_sums *recon_steps(const struct recon *r, uint32_t item)
-{
-	return pool_at(&r->steps, item);
-}
+#define RECON_EACH_SPAN(o, span)						\
+	for (const struct recon_span *span = (o)->spans; span; span = span->next)
 
 #endif

@@ -47,7 +47,7 @@ static const struct reconstruct_limits defaults = {
 	.spans = 65536,
 	.groups = 512,
 	.parts = 16384,
-	.finished = 4096,
+	.ended = 4096,
 	.processes = 1536,
 	.comms = 8192,
 };
@@ -68,7 +68,7 @@ static void apply_limits(struct reconstruct_limits *to, const struct reconstruct
 	to->spans = from->spans ? from->spans : to->spans;
 	to->groups = from->groups ? from->groups : to->groups;
 	to->parts = from->parts ? from->parts : to->parts;
-	to->finished = from->finished ? from->finished : to->finished;
+	to->ended = from->ended ? from->ended : to->ended;
 	to->processes = from->processes ? from->processes : to->processes;
 	to->comms = from->comms ? from->comms : to->comms;
 	to->seed = from->seed;
@@ -160,7 +160,7 @@ static struct reconstruct_limits memory_limits(const struct reconstruct *rc, uid
 	limits.spans = limit_less(limits.spans);
 	limits.groups = limit_less(limits.groups);
 	limits.parts = limit_less(limits.parts);
-	limits.finished = limit_less(limits.finished);
+	limits.ended = limit_less(limits.ended);
 	return limits;
 }
 
@@ -250,14 +250,10 @@ void reconstruct_settle(struct reconstruct *rc, struct process *process,
 
 static void flush_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->waiting.first; item != POOL_NONE; item = next) {
-		struct open_op *o = recon_op(r, item);
-
-		next = pool_list_next(&r->ops, &r->waiting, item);
+	for (struct open_op *next, *o = r->waiting.first; o; o = next) {
+		next = pool_list_next(&r->waiting, o);
 		if (join_api(r, o) || now_ns >= o->head_ns + API_WAIT_NS)
-			join_stop_waiting(rc, r, item, now_ns);
+			join_stop_waiting(rc, r, o, now_ns);
 	}
 }
 
@@ -288,10 +284,9 @@ static bool op_is_superseded(struct recon *r, const struct op *op)
  * Decide about one quiet operation by a look at live slots taken at evidence_ns.
  * True: it still needs a (newer) look.
  */
-static bool op_settle(struct reconstruct *rc, struct recon *r, uint32_t item,
+static bool op_settle(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		      uint64_t evidence_ns, uint64_t now_ns)
 {
-	const struct open_op *o = recon_op(r, item);
 	bool complete = op_may_settle(r, &o->op);
 	uint64_t due_ns = o->touched_ns + (complete ? QUIET_NS : GIVE_UP_NS);
 
@@ -299,39 +294,36 @@ static bool op_settle(struct reconstruct *rc, struct recon *r, uint32_t item,
 		return false;
 	if (evidence_ns < due_ns || evidence_ns <= o->alive_ns)
 		return true;
-	join_finish(rc, r, item, complete, now_ns);
+	join_finish(rc, r, o, complete, now_ns);
 	return false;
 }
 
 static void settle_quiet(struct reconstruct *rc, struct recon *r, uint64_t evidence_ns,
 			 uint64_t now_ns)
 {
-	uint32_t next;
-
 	if (r->slots_ns < evidence_ns)
 		evidence_ns = r->slots_ns;
 	r->wants = false;
-	for (uint32_t item = r->open.first; item != POOL_NONE; item = next) {
-		const struct open_op *o = recon_op(r, item);
-
-		next = pool_list_next(&r->ops, &r->open, item);
+	for (struct open_op *next, *o = r->open.first; o; o = next) {
+		next = pool_list_next(&r->open, o);
 		if (now_ns < o->touched_ns + QUIET_NS)
 			break;
-		if (!o->waits && op_settle(rc, r, item, evidence_ns, now_ns))
+		if (!o->waits && op_settle(rc, r, o, evidence_ns, now_ns))
 			r->wants = true;
 	}
 }
 
 static void drop_orphans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	while (r->headless.first != POOL_NONE &&
-	       now_ns >= recon_op(r, r->headless.first)->touched_ns + ORPHAN_NS) {
+	struct step_sums *steps;
+	struct open_op *o;
+
+	while ((o = r->headless.first) && now_ns >= o->touched_ns + ORPHAN_NS) {
 		rc->stats.orphans++;
-		recon_drop_op(r, r->headless.first);
+		recon_drop_op(r, o);
 	}
-	while (r->step_list.first != POOL_NONE &&
-	       now_ns >= recon_steps(r, r->step_list.first)->seen_ns + ORPHAN_NS)
-		recon_drop_steps(r, r->step_list.first);
+	while ((steps = r->step_list.first) && now_ns >= steps->seen_ns + ORPHAN_NS)
+		recon_drop_steps(r, steps);
 }
 
 /* The time when all processes that do network work for others were last looked at. */
@@ -391,11 +383,9 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 
 static void end_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	while (r->waiting.first != POOL_NONE) {
-		uint32_t item = r->waiting.first;
-
-		join_api(r, recon_op(r, item));
-		join_stop_waiting(rc, r, item, now_ns);
+	for (struct open_op *o; (o = r->waiting.first);) {
+		join_api(r, o);
+		join_stop_waiting(rc, r, o, now_ns);
 	}
 }
 
@@ -421,14 +411,10 @@ static bool op_has_ended(const struct recon *r, const struct open_op *o, uint64_
 
 static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	uint32_t next;
-
-	for (uint32_t item = r->open.first; item != POOL_NONE; item = next) {
-		struct open_op *o = recon_op(r, item);
-
-		next = pool_list_next(&r->ops, &r->open, item);
+	for (struct open_op *next, *o = r->open.first; o; o = next) {
+		next = pool_list_next(&r->open, o);
 		if (op_has_ended(r, o, now_ns))
-			join_finish(rc, r, item, true, now_ns);
+			join_finish(rc, r, o, true, now_ns);
 		else
 			join_deliver(rc, r, &o->op, false, now_ns);
 	}
@@ -476,24 +462,20 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 		      reconstruct_open_fn *visit, void *arg)
 {
 	struct recon *r = process->recon;
-	uint32_t item;
+	struct api_call *api;
+	struct open_op *o;
 	struct op op;
 
 	if (!r)
 		return;
 	join_put_call_away(rc, r, r->newest_call.seen_ns);
-	for (item = r->open.first; item != POOL_NONE;
-	     item = pool_list_next(&r->ops, &r->open, item)) {
-		const struct open_op *o = recon_op(r, item);
-
+	for (o = r->open.first; o; o = pool_list_next(&r->open, o))
 		if (!visit_op(r, o->op, op_may_be_over(rc, r, o), visit, arg))
 			return;
-	}
-	for (item = r->calls.first; item != POOL_NONE;
-	     item = pool_list_next(&r->apis, &r->calls, item)) {
-		if (join_has_returned(r, recon_api(r, item)))
+	for (api = r->calls.first; api; api = pool_list_next(&r->calls, api)) {
+		if (join_has_returned(r, api))
 			continue;
-		join_op_from_api(rc, r, recon_api(r, item), &op);
+		join_op_from_api(rc, r, api, &op);
 		if (!visit_op(r, op, false, visit, arg))
 			return;
 	}

@@ -50,7 +50,7 @@ struct reconstruct_limits {
 	uint32_t spans;		/* channels of operations in flight (65536) */
 	uint32_t groups;	/* groups of sends and receives in flight (512) */
 	uint32_t parts;		/* sends and receives in these (16384) */
-	uint32_t finished;	/* tokens remembered for late children (4096) */
+	uint32_t ended;		/* groups of API calls remembered, once they have ended (4096) */
 	uint32_t processes;	/* attached at once, or kept (1536) */
 	uint32_t comms;		/* followed in all processes, half by one user (8192) */
 	uint64_t seed;		/* seed of the index tables: should be random */
