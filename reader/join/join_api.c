@@ -139,56 +139,47 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 }
 
 /* A call of the list that its token is found by; the newest is in neither. */
-static struct api_call *call_take(struct reconstruct *rc, struct recon *r, uint64_t token,
-				  bool graph, uint64_t now_ns)
+static bool call_keep(struct reconstruct *rc, struct recon *r, const struct api_call *call,
+		      uint64_t now_ns)
 {
 	struct api_call *api;
 
 	make_room_for_api(rc, r, now_ns);
-	api = recon_take_api(r, token);
-	if (api)
-		pool_list_append(graph ? &r->captured : &r->calls, api);
-	return api;
+	api = recon_take_api(r, call->token);
+	if (!api)
+		return false;
+	*api = *call;
+	pool_list_append(call->graph ? &r->captured : &r->calls, api);
+	return true;
 }
 
 void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	struct api_call newest, *api;
+	struct api_call newest = r->newest_call;
 
-	if (!r->newest_call.token)
-		return;
-	newest = r->newest_call;
 	r->newest_call.token = 0;
-	api = call_take(rc, r, newest.token, false, now_ns);
-	if (!api)
-		return;
-	newest.link = api->link;
-	*api = newest;
+	if (newest.token)
+		call_keep(rc, r, &newest, now_ns);
 }
 
-static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
-				 const struct nci_record *rec, uint64_t now_ns)
+/* False: its token stands for something, or there is no room. */
+static bool call_add(struct reconstruct *rc, struct recon *r, const struct api_call *call,
+		     uint64_t now_ns)
 {
-	struct api_call *api = &r->newest_call;
-	bool graph = rec->form & NCI_FORM_GRAPH;
 	struct recon_comm *rcomm;
 
-	join_put_call_away(rc, r, now_ns);
-	if (r->apis.used && recon_find(r, rec->token).kind != RECON_NONE)
-		return NULL;
-	if (graph)
-		api = call_take(rc, r, rec->token, graph, now_ns);
-	if (!api)
-		return NULL;
-	*api = (struct api_call){
-		.link = api->link, .token = rec->token, .group = rec->parent,
-		.start_ticks = rec->start, .stop_ticks = rec->stop, .seen_ns = now_ns,
-		.comm = rec->comm, .root = UNKNOWN_I32, .graph = graph,
-	};
-	rcomm = recon_comm(r, rec->comm);
-	if (rcomm && rec->start > rcomm->last_call)
-		rcomm->last_call = rec->start;
-	return api;
+	if (r->newest_call.token)
+		join_put_call_away(rc, r, now_ns);
+	if (r->apis.used && recon_find(r, call->token).kind != RECON_NONE)
+		return false;
+	if (call->graph && !call_keep(rc, r, call, now_ns))
+		return false;
+	if (!call->graph)
+		r->newest_call = *call;
+	rcomm = recon_comm(r, call->comm);
+	if (rcomm && call->start_ticks > rcomm->last_call)
+		rcomm->last_call = call->start_ticks;
+	return true;
 }
 
 static uint64_t call_tag(uint64_t tag, const struct nci_record *rec)
@@ -197,51 +188,43 @@ static uint64_t call_tag(uint64_t tag, const struct nci_record *rec)
 }
 
 /* Threads' records are read one thread after another: calls are put into their order here. */
-static void call_add(struct recon_comm *rcomm, const struct called *call)
+static void called_add(struct recon_comm *rcomm, const struct called *called)
 {
 	struct called *ring = rcomm->progress.call;
 	uint32_t oldest = rcomm->next_call, at = oldest;
 
-	if (ring[oldest].start_ns > call->start_ns)
+	if (ring[oldest].start_ns > called->start_ns)
 		return;		/* older than all that are kept */
 	for (uint32_t before;; at = before) {
 		before = (at - 1) % RECONSTRUCT_CALLS;
-		if (before == oldest || ring[before].start_ns <= call->start_ns)
+		if (before == oldest || ring[before].start_ns <= called->start_ns)
 			break;
 		ring[at] = ring[before];
 	}
-	ring[at] = *call;
+	ring[at] = *called;
 	rcomm->next_call = (oldest + 1) % RECONSTRUCT_CALLS;
 }
 
 /* Its ranks make the same calls in the same order: that is how one that hangs is told. */
-static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t tag)
+static void call_note(struct recon *r, const struct api_call *call)
 {
-	struct recon_comm *rcomm = recon_comm(r, c->comm);
-	const struct comm *comm = process_comm(r->process, c->comm);
-	uint64_t posted_ns = timeline_mono(&r->process->clock, c->start);
-	const struct ops_word *func = ops_word(&r->words, process_name(r->process, c->func));
+	struct recon_comm *rcomm = recon_comm(r, call->comm);
+	uint64_t posted_ns = timeline_mono(&r->process->clock, call->start_ticks);
 	struct comm_progress *progress;
 
-	if (!rcomm || !comm)
+	if (!rcomm)
 		return;
 	progress = &rcomm->progress;
-	if (!progress->calls)
+	if (!progress->calls++)
 		rcomm->lost_at_first = process_lost(r->process);
-	progress->has_calls = process_lost(r->process) == rcomm->lost_at_first &&
-			      (!r->process->loss.before ||
-			       timeline_mono(&r->process->clock, comm->init_ticks) >
-			       r->process->first_seen_ns);
-	progress->calls++;
-	call_add(rcomm, &(struct called){
-		.start_ns = posted_ns, .func = func->name,
-		.datatype = process_name(r->process, c->datatype), .count = c->count,
-		.root = ops_root(func->facts, c->root),
+	called_add(rcomm, &(struct called){
+		.start_ns = posted_ns, .func = call->func, .datatype = call->datatype,
+		.count = call->count, .root = call->root,
 	});
-	progress->tag = tag;
+	progress->tag = call->tag;
 	if (posted_ns > progress->last_op_ns) {
 		progress->last_op_ns = posted_ns;
-		progress->last_func = func->name;
+		progress->last_func = call->func;
 		progress->last_func_seq = UNKNOWN_U64;
 		progress->last_unwatched = true;
 	}
@@ -251,32 +234,35 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
-	struct api_call *api = call_new(rc, r, ev->rec, now_ns);
+	const struct api_call call = {
+		.token = c->token, .group = c->parent, .count = c->count,
+		.tag = call_tag(c->tag, ev->rec),
+		.start_ticks = c->start, .stop_ticks = c->stop, .seen_ns = now_ns,
+		.func = process_name(r->process, c->func),
+		.datatype = process_name(r->process, c->datatype),
+		.root = c->root, .comm = c->comm, .graph = c->form & NCI_FORM_GRAPH,
+	};
 
-	call_note(r, c, call_tag(c->tag, ev->rec));
-	if (!api)
-		return;
-	api->func = process_name(r->process, c->func);
-	api->datatype = process_name(r->process, c->datatype);
-	api->count = c->count;
-	api->root = c->root;
-	api->tag = call_tag(c->tag, ev->rec);
+	call_add(rc, r, &call, now_ns);
+	call_note(r, &call);
 }
 
 void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		       uint64_t now_ns)
 {
 	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
-	struct api_call *api = call_new(rc, r, ev->rec, now_ns);
+	const struct api_call call = {
+		.token = c->token, .group = c->parent, .count = c->count,
+		.tag = call_tag(c->tag, ev->rec),
+		.start_ticks = c->start, .stop_ticks = c->stop, .seen_ns = now_ns,
+		.func = process_name(r->process, c->func),
+		.datatype = process_name(r->process, c->datatype),
+		.root = UNKNOWN_I32, .comm = c->comm, .is_p2p = true,
+		.graph = c->form & NCI_FORM_GRAPH,
+	};
 
-	if (!api)
-		return;
-	api->is_p2p = true;
-	join_group_call(rc, r, api, now_ns);
-	api->func = process_name(r->process, c->func);
-	api->datatype = process_name(r->process, c->datatype);
-	api->count = c->count;
-	api->tag = call_tag(c->tag, ev->rec);
+	if (call_add(rc, r, &call, now_ns))
+		join_group_call(rc, r, &call, now_ns);
 }
 
 /*

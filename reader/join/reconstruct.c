@@ -481,6 +481,17 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 	}
 }
 
+/* All its calls are counted: it was seen from its begin, and nothing was lost since. */
+static bool comm_has_calls(const struct process *p, uint32_t comm_index,
+			   const struct recon_comm *rcomm)
+{
+	const struct comm *comm = process_comm(p, (uint16_t)comm_index);
+
+	return comm && rcomm->progress.calls && process_lost(p) == rcomm->lost_at_first &&
+	       (!p->loss.before ||
+		timeline_mono(&p->clock, comm->init_ticks) > p->first_seen_ns);
+}
+
 bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 			  struct comm_progress *progress)
 {
@@ -491,9 +502,13 @@ bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 	if (!rcomm)
 		return false;
 	*progress = rcomm->progress;
-	for (uint32_t i = 0; i < RECONSTRUCT_CALLS; i++)
-		progress->call[i] = rcomm->progress.call[(rcomm->next_call + i) %
-							 RECONSTRUCT_CALLS];
+	progress->has_calls = comm_has_calls(process, comm_index, rcomm);
+	for (uint32_t i = 0; i < RECONSTRUCT_CALLS; i++) {
+		struct called *called = &progress->call[i];
+
+		*called = rcomm->progress.call[(rcomm->next_call + i) % RECONSTRUCT_CALLS];
+		called->root = ops_root(ops_facts(called->func), called->root);
+	}
 	return true;
 }
 
