@@ -57,7 +57,7 @@ void join_finish(struct reconstruct *rc, struct recon *r, struct open_op *o, boo
 		 uint64_t now_ns)
 {
 	struct op *op = &o->op;
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+	struct recon_comm *rcomm = o->rcomm;
 
 	op->complete = complete;
 	if (!join_finish_stamps(rc, r, o)) {
@@ -67,6 +67,7 @@ void join_finish(struct reconstruct *rc, struct recon *r, struct open_op *o, boo
 			join_judge_stamps(rc, r, o);
 	}
 	if (rcomm) {
+		o->rcomm = NULL;
 		rcomm->progress.in_flight--;
 		if (complete && op_has_run(op) && op->start_ticks > rcomm->newest_done)
 			rcomm->newest_done = op->start_ticks;
@@ -205,17 +206,11 @@ static void fill_comm_from_event(const struct recon *r, struct op *op, const str
 	comm->rank = op->rank;
 }
 
-/* As a head tells it. */
-struct head_size {
-	uint64_t count;
-	uint16_t datatype;
-};
-
 /*
  * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
  * application passed.
  */
-static void op_fill_size(struct recon *r, struct op *op, const struct head_size *size)
+static void op_fill_size(struct recon *r, struct op *op, uint64_t count, uint16_t datatype)
 {
 	const struct op_facts *facts;
 	const struct ops_word *type;
@@ -223,13 +218,13 @@ static void op_fill_size(struct recon *r, struct op *op, const struct head_size 
 	if (op->has_graph && op->bytes != UNKNOWN_U64)
 		return;		/* its API call has told all */
 	facts = ops_word(&r->words, op->func)->facts;
-	type = ops_word(&r->words, process_name(r->process, size->datatype));
-	op->bytes = ops_size(facts, size->count, type->type_bytes, op->nranks);
+	type = ops_word(&r->words, process_name(r->process, datatype));
+	op->bytes = ops_size(facts, count, type->type_bytes, op->nranks);
 	if (op->has_graph)
 		return;
 	if (facts && facts->as_bytes && type->type_bytes == 1)
 		return;		/* turned into bytes: the count could be anything's */
-	op->count = size->count;
+	op->count = count;
 	op->datatype = ops_known_type(type);
 }
 
@@ -283,20 +278,25 @@ static bool expects_proxy(const struct recon *r, const struct comm *comm,
 	return !comm || !comm->has_id || comm->nnodes != 1 || (rcomm && rcomm->proxy_seen);
 }
 
-static struct recon_comm *op_fill_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
-				       const struct event *ev, uint64_t now_ns)
+/* The operation of a head, with what all heads tell, on no list; NULL: that makes none. */
+static struct open_op *head_take(struct reconstruct *rc, struct recon *r, const struct event *ev,
+				 uint64_t now_ns)
 {
-	struct recon_comm *rcomm = join_fill_comm(rc, r, &o->op, ev->rec->comm);
+	const struct nci_record *head = ev->rec;
+	struct open_op *o = op_place_head(rc, r, head->token, now_ns);
 
-	o->api_token = ev->rec->parent;
+	if (!o)
+		return NULL;
+	o->rcomm = join_fill_comm(rc, r, &o->op, head->comm);
+	o->api_token = head->parent;
 	o->head_ns = now_ns;
-	o->op.start_ticks = ev->rec->start;
-	o->op.stop_ticks = ev->rec->stop;
-	look_at_kernels(r, rcomm, &o->op, ev->rec);
-	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, rcomm);
-	if (rcomm)
-		rcomm->progress.in_flight++;
-	return rcomm;
+	o->op.start_ticks = head->start;
+	o->op.stop_ticks = head->stop;
+	look_at_kernels(r, o->rcomm, &o->op, head);
+	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, o->rcomm);
+	if (o->rcomm)
+		o->rcomm->progress.in_flight++;
+	return o;
 }
 
 static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct op *op)
@@ -338,42 +338,31 @@ static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct 
 		progress->last_seq[i].seq = op->seq;
 }
 
-static void head_is_filled(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
-			   struct open_op *o, const struct head_size *size, uint64_t now_ns)
+static void head_is_filled(struct reconstruct *rc, struct recon *r, struct open_op *o,
+			   uint64_t count, uint16_t datatype, uint64_t now_ns)
 {
 	o->has_head = true;
 	o->touched_ns = now_ns;
 	pool_list_append(&r->open, o);
-	note_posted(r, rcomm, &o->op);
-	join_post(rc, r, rcomm, &o->op);
+	note_posted(r, o->rcomm, &o->op);
+	join_post(rc, r, o->rcomm, &o->op);
 	join_plan_head(rc, r, o, now_ns);
 	join_look_for_api(r, o);
-	op_fill_size(r, &o->op, size);
+	op_fill_size(r, &o->op, count, datatype);
 	join_group_head(rc, r, o, now_ns);
 	join_advance(rc, r, o, now_ns);
 }
 
-/* The fields that one type of head has beyond those that all heads have; returns its size. */
-typedef struct head_size fill_fn(struct recon *r, const struct event *ev, struct op *op);
-
-static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		    uint64_t now_ns, fill_fn *fill)
+static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		    uint64_t now_ns)
 {
-	struct open_op *o = op_place_head(rc, r, ev->rec->token, now_ns);
-	struct recon_comm *rcomm;
-	struct head_size size;
+	const struct nci_ev_coll *c = EVENT(ev, coll);
+	struct open_op *o = head_take(rc, r, ev, now_ns);
+	struct op *op;
 
 	if (!o)
 		return;
-	rcomm = op_fill_head(rc, r, o, ev, now_ns);
-	size = fill(r, ev, &o->op);
-	head_is_filled(rc, r, rcomm, o, &size, now_ns);
-}
-
-static struct head_size op_fill_coll(struct recon *r, const struct event *ev, struct op *op)
-{
-	const struct nci_ev_coll *c = EVENT(ev, coll);
-
+	op = &o->op;
 	op->func = process_name(r->process, c->func);
 	op->algo = process_name(r->process, c->algo);
 	op->proto = process_name(r->process, c->proto);
@@ -384,13 +373,19 @@ static struct head_size op_fill_coll(struct recon *r, const struct event *ev, st
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
 	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
 	fill_comm_from_event(r, op, ev->rec, c->rank, c->comm_hash);
-	return (struct head_size){ c->count, c->datatype };
+	head_is_filled(rc, r, o, c->count, c->datatype, now_ns);
 }
 
-static struct head_size op_fill_p2p(struct recon *r, const struct event *ev, struct op *op)
+static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		   uint64_t now_ns)
 {
 	const struct nci_ev_p2p *c = EVENT(ev, p2p);
+	struct open_op *o = head_take(rc, r, ev, now_ns);
+	struct op *op;
 
+	if (!o)
+		return;
+	op = &o->op;
 	op->is_p2p = true;
 	op->func = process_name(r->process, c->func);
 	op->peer = c->peer >= 0 ? c->peer : UNKNOWN_I32;
@@ -398,37 +393,25 @@ static struct head_size op_fill_p2p(struct recon *r, const struct event *ev, str
 	op->tag = c->tag;
 	op->group = c->group;
 	fill_comm_from_event(r, op, ev->rec, c->rank, c->comm_hash);
-	return (struct head_size){ c->count, c->datatype };
+	head_is_filled(rc, r, o, c->count, c->datatype, now_ns);
 }
 
 /* Its sequence number counts synchronisations, so it has none of its own. */
-static struct head_size op_fill_ce_coll(struct recon *r, const struct event *ev, struct op *op)
+static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		       uint64_t now_ns)
 {
 	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
+	struct open_op *o = head_take(rc, r, ev, now_ns);
+	struct op *op;
 
+	if (!o)
+		return;
+	op = &o->op;
 	op->is_ce = true;
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
 	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
-	return (struct head_size){ c->count, c->datatype };
-}
-
-static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		    uint64_t now_ns)
-{
-	on_head(rc, r, ev, now_ns, op_fill_coll);
-}
-
-static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		   uint64_t now_ns)
-{
-	on_head(rc, r, ev, now_ns, op_fill_p2p);
-}
-
-static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		       uint64_t now_ns)
-{
-	on_head(rc, r, ev, now_ns, op_fill_ce_coll);
+	head_is_filled(rc, r, o, c->count, c->datatype, now_ns);
 }
 
 /* ---- dispatch ----------------------------------------------------------- */

@@ -138,48 +138,51 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 		recon_drop_api(r, r->captured.first);
 }
 
-/* A call of the list that its token is found by; the newest is in neither. */
-static bool call_keep(struct reconstruct *rc, struct recon *r, const struct api_call *call,
-		      uint64_t now_ns)
-{
-	struct api_call *api;
-
-	make_room_for_api(rc, r, now_ns);
-	api = recon_take_api(r, call->token);
-	if (!api)
-		return false;
-	*api = *call;
-	pool_list_append(call->graph ? &r->captured : &r->calls, api);
-	return true;
-}
-
+/* The newest call goes on the list that its token is found by; before it is in neither. */
 void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	struct api_call newest = r->newest_call;
+	struct api_call newest, *api;
 
+	if (!r->newest_call.token)
+		return;
+	newest = r->newest_call;
 	r->newest_call.token = 0;
-	if (newest.token)
-		call_keep(rc, r, &newest, now_ns);
+	make_room_for_api(rc, r, now_ns);
+	api = recon_take_api(r, newest.token);
+	if (!api)
+		return;
+	*api = newest;
+	pool_list_append(api->graph ? &r->captured : &r->calls, api);
 }
 
-/* False: its token stands for something, or there is no room. */
-static bool call_add(struct reconstruct *rc, struct recon *r, const struct api_call *call,
-		     uint64_t now_ns)
+/* It is the newest one then.  NULL: its token stands for something. */
+static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
+				 const struct nci_record *rec, uint64_t now_ns)
 {
-	struct recon_comm *rcomm;
+	struct api_call *call = &r->newest_call;
+	struct recon_comm *rcomm = recon_comm(r, rec->comm);
 
-	if (r->newest_call.token)
+	join_put_call_away(rc, r, now_ns);
+	if (r->apis.used && recon_find(r, rec->token).kind != RECON_NONE)
+		return NULL;
+	call->token = rec->token;
+	call->group = rec->parent;
+	call->start_ticks = rec->start;
+	call->stop_ticks = rec->stop;
+	call->seen_ns = now_ns;
+	call->comm = rec->comm;
+	call->graph = rec->form & NCI_FORM_GRAPH;
+	if (rcomm && rec->start > rcomm->last_call)
+		rcomm->last_call = rec->start;
+	return call;
+}
+
+/* A captured call is kept with others, since its head may be read again and again. */
+static void call_is_filled(struct reconstruct *rc, struct recon *r, const struct api_call *call,
+			   uint64_t now_ns)
+{
+	if (call->graph)
 		join_put_call_away(rc, r, now_ns);
-	if (r->apis.used && recon_find(r, call->token).kind != RECON_NONE)
-		return false;
-	if (call->graph && !call_keep(rc, r, call, now_ns))
-		return false;
-	if (!call->graph)
-		r->newest_call = *call;
-	rcomm = recon_comm(r, call->comm);
-	if (rcomm && call->start_ticks > rcomm->last_call)
-		rcomm->last_call = call->start_ticks;
-	return true;
 }
 
 static uint64_t call_tag(uint64_t tag, const struct nci_record *rec)
@@ -234,35 +237,36 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
-	const struct api_call call = {
-		.token = c->token, .group = c->parent, .count = c->count,
-		.tag = call_tag(c->tag, ev->rec),
-		.start_ticks = c->start, .stop_ticks = c->stop, .seen_ns = now_ns,
-		.func = process_name(r->process, c->func),
-		.datatype = process_name(r->process, c->datatype),
-		.root = c->root, .comm = c->comm, .graph = c->form & NCI_FORM_GRAPH,
-	};
+	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
 
-	call_add(rc, r, &call, now_ns);
-	call_note(r, &call);
+	if (!call)
+		return;
+	call->is_p2p = false;
+	call->func = process_name(r->process, c->func);
+	call->datatype = process_name(r->process, c->datatype);
+	call->count = c->count;
+	call->root = c->root;
+	call->tag = call_tag(c->tag, ev->rec);
+	call_note(r, call);
+	call_is_filled(rc, r, call, now_ns);
 }
 
 void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		       uint64_t now_ns)
 {
 	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
-	const struct api_call call = {
-		.token = c->token, .group = c->parent, .count = c->count,
-		.tag = call_tag(c->tag, ev->rec),
-		.start_ticks = c->start, .stop_ticks = c->stop, .seen_ns = now_ns,
-		.func = process_name(r->process, c->func),
-		.datatype = process_name(r->process, c->datatype),
-		.root = UNKNOWN_I32, .comm = c->comm, .is_p2p = true,
-		.graph = c->form & NCI_FORM_GRAPH,
-	};
+	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
 
-	if (call_add(rc, r, &call, now_ns))
-		join_group_call(rc, r, &call, now_ns);
+	if (!call)
+		return;
+	call->is_p2p = true;
+	call->func = process_name(r->process, c->func);
+	call->datatype = process_name(r->process, c->datatype);
+	call->count = c->count;
+	call->root = UNKNOWN_I32;
+	call->tag = call_tag(c->tag, ev->rec);
+	join_group_call(rc, r, call, now_ns);
+	call_is_filled(rc, r, call, now_ns);
 }
 
 /*

@@ -79,7 +79,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 		return;
 	parent_touch(r, o, now_ns);
 	op = &o->op;
-	if (join_has_drifted(r, recon_seen_comm(r, op->comm_index), op)) {
+	if (join_has_drifted(r, o->rcomm, op)) {
 		join_read_stamps(r, o, c);	/* stamps to be refused */
 		return;
 	}
@@ -169,13 +169,13 @@ static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struc
 }
 
 /* A ProxyOp of that issuer's operation, if it is open. */
-static void op_add_proxy(struct recon *issuer, struct op *op, const struct nci_ev_proxy_op *c,
+static void op_add_proxy(struct open_op *o, const struct nci_ev_proxy_op *c,
 			 const struct step_sums *steps)
 {
-	struct recon_comm *rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
+	struct op *op = &o->op;
 
-	if (rcomm)
-		rcomm->proxy_seen = true;
+	if (o->rcomm)
+		o->rcomm->proxy_seen = true;
 	op->proxy_ops++;
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
@@ -204,7 +204,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	if (o) {
 		rc->stats.foreign += issuer != r;
 		parent_touch(issuer, o, now_ns);
-		op_add_proxy(issuer, &o->op, c, steps);
+		op_add_proxy(o, c, steps);
 	}
 	steps_drop(r, steps);
 }

@@ -194,11 +194,10 @@ bool recon_is_past(struct recon *r, uint64_t token)
 	       slot_generations(s->token, token) >= RECON_PAST;
 }
 
-bool recon_has_room(const struct recon *r, const struct pool *pool)
+bool recon_may_grow(const struct recon *r, const struct pool *pool)
 {
-	return pool->free != POOL_NONE ||
-	       (pool->fresh < pool->capacity &&
-		memory_has(r->room->memory, r->process->account, pool->stride));
+	return pool->fresh < pool->capacity &&
+	       memory_has(r->room->memory, r->process->account, pool->stride);
 }
 
 static bool recon_may_take(struct recon *r, const struct pool *pool)
@@ -286,16 +285,18 @@ static bool slot_begin(struct recon *r, struct open_op *o, uint64_t token)
 /* It is done with; without a head its slot has told nothing of how far it is. */
 static void slot_end(struct recon *r, const struct open_op *o)
 {
-	uint64_t token = o->op.token;
+	uint64_t token = o->op.token, older;
 	struct recon_slot *s = recon_slot(r, token);
 
-	if (s->open != o)
-		index_remove(&r->index, token);
-	if (slot_gave(s, token) && token <= s->token) {
-		uint64_t older = slot_generations(s->token, token);
-
+	if (s->open == o) {
+		s->open = NULL;
+		s->done |= 1;
+		return;
+	}
+	index_remove(&r->index, token);
+	if (slot_gave(s, token) && token < s->token) {
+		older = slot_generations(s->token, token);
 		s->done |= older < RECON_PAST ? UINT64_C(1) << older : 0;
-		s->open = older ? s->open : NULL;
 	} else if (o->has_head && slot_renew(r, s, token)) {
 		s->done |= 1;
 	}

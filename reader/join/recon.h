@@ -43,6 +43,7 @@ struct open_op {
 	struct plan *plan;		/* the one that it is a member of; NULL: none ... */
 	uint64_t plan_serial;		/* ... or it was pushed out, and has not this serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
+	struct recon_comm *rcomm;	/* its communicator while it is in flight there; NULL: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
 	uint64_t touched_ns;		/* its last record was drained */
@@ -225,7 +226,12 @@ void recon_free(struct recon *r);
  * that there may be is taken (NULL).
  */
 void *recon_take(struct recon *r, struct pool *pool);
-bool recon_has_room(const struct recon *r, const struct pool *pool);
+bool recon_may_grow(const struct recon *r, const struct pool *pool);
+
+static inline bool recon_has_room(const struct recon *r, const struct pool *pool)
+{
+	return pool->free != POOL_NONE || recon_may_grow(r, pool);
+}
 
 /* Give back pools that are empty again. */
 void recon_trim(struct recon *r);
