@@ -63,16 +63,6 @@ void pool_deinit(struct pool *pool)
 	*pool = (struct pool){ .free = POOL_NONE };
 }
 
-void *pool_take_zeroed(struct pool *pool)
-{
-	uint32_t fresh = pool->fresh;
-	void *item = pool_take_unset(pool);
-
-	if (item && pool->fresh == fresh)	/* it was another one's */
-		memset(item, 0, pool->item_bytes);
-	return item;
-}
-
 uint32_t pool_take(struct pool *pool)
 {
 	const void *item = pool_take_zeroed(pool);
@@ -245,21 +235,4 @@ void index_remove(struct index *index, uint64_t key)
 void pool_list_init(struct pool_list *list, size_t link_offset)
 {
 	*list = (struct pool_list){ .offset = (uint32_t)link_offset };
-}
-
-void pool_list_append(struct pool_list *list, void *item)
-{
-	*pool_link_of(list, item) = (struct pool_link){ .prev = list->last };
-	*(list->last ? &pool_link_of(list, list->last)->next : &list->first) = item;
-	list->last = item;
-	list->count++;
-}
-
-void pool_list_remove(struct pool_list *list, void *item)
-{
-	const struct pool_link *link = pool_link_of(list, item);
-
-	*(link->prev ? &pool_link_of(list, link->prev)->next : &list->first) = link->next;
-	*(link->next ? &pool_link_of(list, link->next)->prev : &list->last) = link->prev;
-	list->count--;
 }

@@ -82,7 +82,14 @@ static inline void *pool_take_unset(struct pool *pool)
 	return head + 1;
 }
 
-void *pool_take_zeroed(struct pool *pool);
+static inline void *pool_take_zeroed(struct pool *pool)
+{
+	bool used = pool->free != POOL_NONE;
+	void *item = pool_take_unset(pool);
+
+	return used ? memset(item, 0, pool->item_bytes) : item;
+}
+
 uint32_t pool_take(struct pool *pool);		/* the number of a zeroed one, or POOL_NONE */
 
 static inline void pool_put_back(struct pool *pool, void *item)
@@ -228,8 +235,23 @@ static inline struct pool_link *pool_link_of(const struct pool_list *list, void 
 }
 
 void pool_list_init(struct pool_list *list, size_t link_offset);
-void pool_list_append(struct pool_list *list, void *item);
-void pool_list_remove(struct pool_list *list, void *item);
+
+static inline void pool_list_append(struct pool_list *list, void *item)
+{
+	*pool_link_of(list, item) = (struct pool_link){ .prev = list->last };
+	*(list->last ? &pool_link_of(list, list->last)->next : &list->first) = item;
+	list->last = item;
+	list->count++;
+}
+
+static inline void pool_list_remove(struct pool_list *list, void *item)
+{
+	const struct pool_link *link = pool_link_of(list, item);
+
+	*(link->prev ? &pool_link_of(list, link->prev)->next : &list->first) = link->next;
+	*(link->next ? &pool_link_of(list, link->next)->prev : &list->last) = link->prev;
+	list->count--;
+}
 
 /* Removes it and appends it: most often it is the last already. */
 static inline void pool_list_touch(struct pool_list *list, void *item)

@@ -168,14 +168,14 @@ name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index)
 	return rcomm ? rcomm->name : NULL;
 }
 
-struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op,
-				  uint16_t index)
+inline struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op,
+					 uint16_t index, const struct comm *comm)
 {
-	const struct comm *comm = process_comm(r->process, index);
-	struct recon_comm *rcomm = comm ? named_comm(rc, r, index, comm) : NULL;
+	struct recon_comm *rcomm;
 
 	if (!comm)
 		return NULL;
+	rcomm = named_comm(rc, r, index, comm);
 	op->comm_index = index;
 	op->comm_name = rcomm ? rcomm->name : NULL;
 	op->rank = comm->rank;
@@ -287,7 +287,7 @@ static struct open_op *head_take(struct reconstruct *rc, struct recon *r, const 
 
 	if (!o)
 		return NULL;
-	o->rcomm = join_fill_comm(rc, r, &o->op, head->comm);
+	o->rcomm = join_fill_comm(rc, r, &o->op, head->comm, ev->comm);
 	o->api_token = head->parent;
 	o->head_ns = now_ns;
 	o->op.start_ticks = head->start;
@@ -341,6 +341,7 @@ static void note_posted(struct recon *r, struct recon_comm *rcomm, const struct 
 static void head_is_filled(struct reconstruct *rc, struct recon *r, struct open_op *o,
 			   uint64_t count, uint16_t datatype, uint64_t now_ns)
 {
+	r->newest_parent = o;
 	o->has_head = true;
 	o->touched_ns = now_ns;
 	pool_list_append(&r->open, o);

@@ -62,9 +62,9 @@ join_fn join_on_net_plugin;
 /* Fill in the process that it is of; nothing else is known.  `op` is zeroed. */
 void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns);
 
-/* Fill in its communicator, whose state it returns: NULL: there is none. */
+/* Fill in its communicator (NULL: not in the table), whose state it returns; NULL: it has none. */
 struct recon_comm *join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op,
-				  uint16_t index);
+				  uint16_t index, const struct comm *comm);
 
 /* NULL: it has none, or is not in the table. */
 name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index);

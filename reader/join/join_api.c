@@ -42,7 +42,7 @@ void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_
 {
 	memset(op, 0, sizeof(*op));
 	join_init_op(r, op, api->token, api->seen_ns);
-	join_fill_comm(rc, r, op, api->comm);
+	join_fill_comm(rc, r, op, api->comm, process_comm(r->process, api->comm));
 	op->api_only = true;
 	op->is_p2p = api->is_p2p;
 	op->func = api->func;
@@ -78,33 +78,27 @@ static void note_thread(struct recon *r, uint64_t head, const struct api_call *a
 		r->launches_apart = true;
 }
 
-static void op_claim_call(struct recon *r, struct open_op *o, const struct api_call *api)
-{
-	fill_from_api(r, &o->op, api);
-	join_group_claim(r, o, api);
-	note_thread(r, o->op.token, api);
-}
-
 /* One call gives one operation, except under graph capture: there, one per replay. */
 bool join_api(struct recon *r, struct open_op *o)
 {
-	struct recon_found found;
-	struct api_call *api;
+	struct api_call *call = &r->newest_call;
 
-	if (o->api_token == r->newest_call.token) {
-		op_claim_call(r, o, &r->newest_call);
-		r->newest_call.token = 0;
-		return true;
+	if (o->api_token != call->token) {
+		struct recon_found found = recon_find(r, o->api_token);
+
+		if (found.kind != RECON_API)
+			return false;
+		call = found.item;
 	}
-	found = recon_find(r, o->api_token);
-	api = found.item;
-	if (found.kind != RECON_API)
-		return false;
-	op_claim_call(r, o, api);
-	if (api->graph)
-		pool_list_touch(&r->captured, api);
+	fill_from_api(r, &o->op, call);
+	join_group_claim(r, o, call);
+	note_thread(r, o->op.token, call);
+	if (call == &r->newest_call)
+		call->token = 0;
+	else if (call->graph)
+		pool_list_touch(&r->captured, call);
 	else
-		recon_drop_api(r, api);
+		recon_drop_api(r, call);
 	return true;
 }
 

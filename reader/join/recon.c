@@ -200,15 +200,9 @@ bool recon_may_grow(const struct recon *r, const struct pool *pool)
 	       memory_has(r->room->memory, r->process->account, pool->stride);
 }
 
-static bool recon_may_take(struct recon *r, const struct pool *pool)
+bool recon_grow(struct recon *r, const struct pool *pool)
 {
-	return pool->free != POOL_NONE ||
-	       (pool->fresh < pool->capacity && recon_charge(r, pool->stride));
-}
-
-void *recon_take(struct recon *r, struct pool *pool)
-{
-	return recon_may_take(r, pool) ? pool_take_zeroed(pool) : NULL;
+	return pool->fresh < pool->capacity && recon_charge(r, pool->stride);
 }
 
 void recon_trim(struct recon *r)
@@ -257,7 +251,7 @@ static void *recon_take_item(struct recon *r, struct pool *pool, enum recon_kind
 }
 
 /* The slot's newest is that of this token; the one before goes into the index if it is open. */
-static bool slot_renew(struct recon *r, struct recon_slot *s, uint64_t token)
+static inline bool slot_renew(struct recon *r, struct recon_slot *s, uint64_t token)
 {
 	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
 
@@ -357,12 +351,13 @@ struct plan *recon_take_plan(struct recon *r, uint64_t token)
 
 struct recon_span *recon_add_span(struct recon *r, struct open_op *o)
 {
-	struct recon_span *span = recon_may_take(r, &r->spans) ? pool_take_unset(&r->spans) : NULL;
+	struct recon_span *span;
 
-	if (!span) {
+	if (r->spans.free == POOL_NONE && !recon_grow(r, &r->spans)) {
 		o->unsure = true;
 		return NULL;
 	}
+	span = pool_take_unset(&r->spans);
 	span->next = o->spans;
 	o->spans = span;
 	return span;

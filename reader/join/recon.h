@@ -195,7 +195,8 @@ struct recon {
 	struct step_sums newest_sums;	/* not in the index: its ProxyOp most often comes next;
 					   token 0: none */
 	struct api_call newest_call;	/* not in the index, nor of `calls`; token 0: none */
-	struct open_op *newest_parent;	/* the operation that a child came to last, if it is open */
+	struct open_op *newest_parent;	/* the operation that a head or child came to last, if it
+					   is open: so does the next child, most often */
 	struct open_op *launch;		/* the only operation of the newest launch, while that is no
 					   plan; NULL: none */
 	struct recon_slot slot[RECON_SLOTS];
@@ -222,15 +223,20 @@ int recon_new(struct recon **rp, struct process *process,
 void recon_free(struct recon *r);
 
 /*
- * An item of one of its pools, zeroed, and whether there is one: it may be full, or all memory
- * that there may be is taken (NULL).
+ * Whether one of its pools has an item, and that, zeroed: a pool may be full, or all memory that
+ * there may be is taken (NULL).
  */
-void *recon_take(struct recon *r, struct pool *pool);
 bool recon_may_grow(const struct recon *r, const struct pool *pool);
+bool recon_grow(struct recon *r, const struct pool *pool);
 
 static inline bool recon_has_room(const struct recon *r, const struct pool *pool)
 {
 	return pool->free != POOL_NONE || recon_may_grow(r, pool);
+}
+
+static inline void *recon_take(struct recon *r, struct pool *pool)
+{
+	return pool->free != POOL_NONE || recon_grow(r, pool) ? pool_take_zeroed(pool) : NULL;
 }
 
 /* Give back pools that are empty again. */
