@@ -21,16 +21,18 @@
 
 /* ---- handing on ---------------------------------------------------------- */
 
-void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool complete,
-		  uint64_t now_ns)
+void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op,
+		  const struct op_facts *facts, bool complete, uint64_t now_ns)
 {
+	const struct process *p = r->process;
+
 	op->complete = complete;
 	op->done_ns = now_ns;
-	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
-	op->phase = phase_at(r->process, op->enqueued_ns);
-	op->tag_name = process_tag_name(r->process, op->tag);
-	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
-	ops_bandwidth_by(ops_word(&r->words, op->func)->facts, op);
+	timeline_place(&p->clock, join_gpu(r, op->comm_index), op);
+	op->phase = phase_at(p, op->enqueued_ns);
+	op->tag_name = process_tag_name(p, op->tag);
+	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < p->first_seen_ns;
+	ops_bandwidth_by(facts, op);
 	rc->stats.finished++;
 	rc->stats.unbatched += op->fused == OP_FUSED;
 	rc->done(op, now_ns, rc->arg);
@@ -38,7 +40,7 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 
 void join_hand_on(struct reconstruct *rc, struct recon *r, struct open_op *o, uint64_t now_ns)
 {
-	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
+	join_deliver(rc, r, &o->op, o->facts, o->op.complete, now_ns);
 	if (o->group_key)
 		join_group_part(rc, r, o, now_ns);
 	recon_drop_op(r, o);
@@ -108,12 +110,14 @@ void join_advance(struct reconstruct *rc, struct recon *r, struct open_op *o, ui
 
 void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns)
 {
+	const struct process *p = r->process;
+
 	op->token = token;
 	op->seen_ns = now_ns;
-	op->process_id = r->process->id;
-	op->pid = r->process->pid;
-	op->uid = r->process->uid;
-	op->account = r->process->account;
+	op->process_id = p->id;
+	op->pid = p->pid;
+	op->uid = p->uid;
+	op->account = p->account;
 	op->comm_index = NCI_COMM_NONE;
 	op->rank = op->nranks = op->root = op->peer = UNKNOWN_I32;
 	op->seq = op->count = op->bytes = UNKNOWN_U64;
@@ -210,14 +214,13 @@ static void fill_comm_from_event(const struct recon *r, struct op *op, const str
  * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
  * application passed.
  */
-static void op_fill_size(struct recon *r, struct op *op, uint64_t count, uint16_t datatype)
+static void op_fill_size(struct recon *r, struct op *op, const struct op_facts *facts,
+			 uint64_t count, uint16_t datatype)
 {
-	const struct op_facts *facts;
 	const struct ops_word *type;
 
 	if (op->has_graph && op->bytes != UNKNOWN_U64)
 		return;		/* its API call has told all */
-	facts = ops_word(&r->words, op->func)->facts;
 	type = ops_word(&r->words, process_name(r->process, datatype));
 	op->bytes = ops_size(facts, count, type->type_bytes, op->nranks);
 	if (op->has_graph)
@@ -349,7 +352,7 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, struct open_
 	join_post(rc, r, o->rcomm, &o->op);
 	join_plan_head(rc, r, o, now_ns);
 	join_look_for_api(r, o);
-	op_fill_size(r, &o->op, count, datatype);
+	op_fill_size(r, &o->op, o->facts, count, datatype);
 	join_group_head(rc, r, o, now_ns);
 	join_advance(rc, r, o, now_ns);
 }
@@ -358,21 +361,23 @@ static void on_coll(struct reconstruct *rc, struct recon *r, const struct event 
 		    uint64_t now_ns)
 {
 	const struct nci_ev_coll *c = EVENT(ev, coll);
+	const struct process *p = r->process;
 	struct open_op *o = head_take(rc, r, ev, now_ns);
 	struct op *op;
 
 	if (!o)
 		return;
 	op = &o->op;
-	op->func = process_name(r->process, c->func);
-	op->algo = process_name(r->process, c->algo);
-	op->proto = process_name(r->process, c->proto);
+	op->func = process_name(p, c->func);
+	op->algo = process_name(p, c->algo);
+	op->proto = process_name(p, c->proto);
 	op->seq = c->seq;
 	op->channels = c->channels;
 	op->tag = c->tag;
 	op->group = c->group;
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
-	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
+	o->facts = ops_word(&r->words, op->func)->facts;
+	op->root = ops_root(o->facts, c->root);
 	fill_comm_from_event(r, op, ev->rec, c->rank, c->comm_hash);
 	head_is_filled(rc, r, o, c->count, c->datatype, now_ns);
 }
@@ -389,6 +394,7 @@ static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *
 	op = &o->op;
 	op->is_p2p = true;
 	op->func = process_name(r->process, c->func);
+	o->facts = ops_word(&r->words, op->func)->facts;
 	op->peer = c->peer >= 0 ? c->peer : UNKNOWN_I32;
 	op->channels = c->channels;
 	op->tag = c->tag;
@@ -411,7 +417,8 @@ static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct eve
 	op->is_ce = true;
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
-	op->root = ops_root(ops_word(&r->words, op->func)->facts, c->root);
+	o->facts = ops_word(&r->words, op->func)->facts;
+	op->root = ops_root(o->facts, c->root);
 	head_is_filled(rc, r, o, c->count, c->datatype, now_ns);
 }
 
@@ -433,10 +440,15 @@ static join_fn *const handlers[NCI_EV_END] = {
 	[NCI_EV_CE_COLL]    = on_ce_coll,
 };
 
-void join_event(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		uint64_t now_ns)
+void reconstruct_event(struct reconstruct *rc, struct process *process,
+		       const struct event *ev, uint64_t now_ns)
 {
+	struct recon *r = process->recon;
+	join_fn *handler = ev->rec->type < NCI_EV_END ? handlers[ev->rec->type] : NULL;
+
+	if (!r || r->ended)
+		return;
 	rc->stats.records++;
-	if (ev->rec->type < NCI_EV_END && handlers[ev->rec->type])
-		handlers[ev->rec->type](rc, r, ev, now_ns);
+	if (handler)
+		handler(rc, r, ev, now_ns);
 }

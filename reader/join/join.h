@@ -47,10 +47,6 @@ static inline uint64_t join_nonce_key(uid_t uid, uint32_t nonce)
 	return (uint64_t)uid << 32 | nonce;
 }
 
-/* Take in one record of the process. */
-void join_event(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		uint64_t now_ns);
-
 /* One event's way in; rows of a table in join.c. */
 typedef void join_fn(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		     uint64_t now_ns);
@@ -90,13 +86,16 @@ bool join_api(struct recon *r, struct open_op *o);
 void join_stop_waiting(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		       uint64_t now_ns);
 
-/* An operation out of an API call alone.  Nothing is handed on or dropped. */
-void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_call *api,
-		      struct op *op);
+/*
+ * An operation out of an API call alone; returns the facts of its function.  Nothing is handed on
+ * or dropped.
+ */
+const struct op_facts *join_op_from_api(struct reconstruct *rc, struct recon *r,
+					const struct api_call *api, struct op *op);
 
 /* Place it in time and hand it on.  It stays where it is. */
-void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool complete,
-		  uint64_t now_ns);
+void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op,
+		  const struct op_facts *facts, bool complete, uint64_t now_ns);
 
 /* Keep the stamps of one channel until its operation is complete. */
 void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_kernel_ch *c);

@@ -17,16 +17,14 @@
 #define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
 #define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 
-static void fill_from_api(struct recon *r, struct op *op, const struct api_call *api)
+static void fill_from_api(struct recon *r, struct op *op, const struct op_facts *facts,
+			  const struct api_call *api)
 {
 	const struct ops_word *type = ops_word(&r->words, api->datatype);
-	name_t datatype = ops_known_type(type);
-	uint32_t type_bytes = type->type_bytes;
-	uint64_t bytes = ops_size(ops_word(&r->words, op->func)->facts, api->count, type_bytes,
-				  op->nranks);
+	uint64_t bytes = ops_size(facts, api->count, type->type_bytes, op->nranks);
 
 	op->count = api->count;
-	op->datatype = datatype;
+	op->datatype = ops_known_type(type);
 	if (bytes != UNKNOWN_U64)
 		op->bytes = bytes;
 	if (!op->tag)		/* another thread than the caller has launched it */
@@ -37,20 +35,23 @@ static void fill_from_api(struct recon *r, struct op *op, const struct api_call 
 		op->api_start_ticks = api->start_ticks;
 }
 
-void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_call *api,
-		      struct op *op)
+const struct op_facts *join_op_from_api(struct reconstruct *rc, struct recon *r,
+					const struct api_call *api, struct op *op)
 {
+	const struct op_facts *facts = ops_word(&r->words, api->func)->facts;
+
 	memset(op, 0, sizeof(*op));
 	join_init_op(r, op, api->token, api->seen_ns);
 	join_fill_comm(rc, r, op, api->comm, process_comm(r->process, api->comm));
 	op->api_only = true;
 	op->is_p2p = api->is_p2p;
 	op->func = api->func;
-	op->root = ops_root(ops_word(&r->words, api->func)->facts, api->root);
+	op->root = ops_root(facts, api->root);
 	op->tag = api->tag;
 	op->start_ticks = api->start_ticks;
 	op->stop_ticks = api->stop_ticks;
-	fill_from_api(r, op, api);
+	fill_from_api(r, op, facts, api);
+	return facts;
 }
 
 /* Hand on an operation that only its API call tells of, and drop it. */
@@ -58,9 +59,9 @@ static void join_finish_api(struct reconstruct *rc, struct recon *r, struct api_
 			    uint64_t now_ns)
 {
 	struct op op;
+	const struct op_facts *facts = join_op_from_api(rc, r, api, &op);
 
-	join_op_from_api(rc, r, api, &op);
-	join_deliver(rc, r, &op, true, now_ns);
+	join_deliver(rc, r, &op, facts, true, now_ns);
 	recon_drop_api(r, api);
 }
 
@@ -79,7 +80,7 @@ static void note_thread(struct recon *r, uint64_t head, const struct api_call *a
 }
 
 /* One call gives one operation, except under graph capture: there, one per replay. */
-bool join_api(struct recon *r, struct open_op *o)
+inline bool join_api(struct recon *r, struct open_op *o)
 {
 	struct api_call *call = &r->newest_call;
 
@@ -90,7 +91,7 @@ bool join_api(struct recon *r, struct open_op *o)
 			return false;
 		call = found.item;
 	}
-	fill_from_api(r, &o->op, call);
+	fill_from_api(r, &o->op, o->facts, call);
 	join_group_claim(r, o, call);
 	note_thread(r, o->op.token, call);
 	if (call == &r->newest_call)
@@ -150,13 +151,14 @@ void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 }
 
 /* It is the newest one then.  NULL: its token stands for something. */
-static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
-				 const struct nci_record *rec, uint64_t now_ns)
+static inline struct api_call *call_new(struct reconstruct *rc, struct recon *r,
+					const struct nci_record *rec, uint64_t now_ns)
 {
 	struct api_call *call = &r->newest_call;
 	struct recon_comm *rcomm = recon_comm(r, rec->comm);
 
-	join_put_call_away(rc, r, now_ns);
+	if (call->token)
+		join_put_call_away(rc, r, now_ns);
 	if (r->apis.used && recon_find(r, rec->token).kind != RECON_NONE)
 		return NULL;
 	call->token = rec->token;
@@ -231,13 +233,14 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
+	const struct process *p = r->process;
 	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
 
 	if (!call)
 		return;
 	call->is_p2p = false;
-	call->func = process_name(r->process, c->func);
-	call->datatype = process_name(r->process, c->datatype);
+	call->func = process_name(p, c->func);
+	call->datatype = process_name(p, c->datatype);
 	call->count = c->count;
 	call->root = c->root;
 	call->tag = call_tag(c->tag, ev->rec);
@@ -333,7 +336,6 @@ void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 			join_finish_api(rc, r, api, now_ns);
 			continue;
 		}
-		join_op_from_api(rc, r, api, &op);
-		join_deliver(rc, r, &op, false, now_ns);
+		join_deliver(rc, r, &op, join_op_from_api(rc, r, api, &op), false, now_ns);
 	}
 }

@@ -267,7 +267,7 @@ static void group_tell(struct reconstruct *rc, struct recon *r, const struct p2p
 	op.bytes = shape.bytes;
 	op.bus_bytes = shape.bus_bytes;
 	keep_one_source(g, &op);
-	join_deliver(rc, r, &op, op.complete, now_ns);
+	join_deliver(rc, r, &op, ops_facts(op.func), op.complete, now_ns);
 }
 
 static void group_close(struct reconstruct *rc, struct recon *r, struct p2p_group *g,

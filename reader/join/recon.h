@@ -39,6 +39,7 @@ struct open_op {
 	struct pool_link link;		/* on open or headless */
 	struct pool_link wait_link;	/* on waiting */
 	struct op op;
+	const struct op_facts *facts;	/* facts of op.func, as ops_facts() */
 	struct recon_span *spans;	/* its stamps on each channel, the newest first; NULL: none */
 	struct plan *plan;		/* the one that it is a member of; NULL: none ... */
 	uint64_t plan_serial;		/* ... or it was pushed out, and has not this serial */

@@ -201,13 +201,6 @@ void reconstruct_detach(struct reconstruct *rc, struct process *process)
 	process->recon = NULL;
 }
 
-void reconstruct_event(struct reconstruct *rc, struct process *process,
-		       const struct event *ev, uint64_t now_ns)
-{
-	if (process->recon && !process->recon->ended)
-		join_event(rc, process->recon, ev, now_ns);
-}
-
 /* ---- what is in flight --------------------------------------------------- */
 
 bool reconstruct_wants_slots(const struct reconstruct *rc, const struct process *process,
@@ -416,7 +409,7 @@ static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		if (op_has_ended(r, o, now_ns))
 			join_finish(rc, r, o, true, now_ns);
 		else
-			join_deliver(rc, r, &o->op, false, now_ns);
+			join_deliver(rc, r, &o->op, o->facts, false, now_ns);
 	}
 }
 
