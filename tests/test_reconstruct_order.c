@@ -40,12 +40,12 @@ struct stream {
 	struct expected op[OPS];
 };
 
-/* As a plugin gives them: a few slots, over and over.  These four share a place (recon.h). */
+/* As a plugin gives them: a few slots, over and over.  These four share their places (recon.c). */
 static uint32_t op_slots = 1;
 
 static uint64_t op_token(uint32_t i)
 {
-	return nci_token(0, 3 + 256 * (i % op_slots), 1 + i / op_slots);
+	return nci_token(0, 3 + 1024 * (i % op_slots), 1 + i / op_slots);
 }
 
 static uint64_t api_token(uint32_t i)

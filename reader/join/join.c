@@ -140,17 +140,26 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 		join_close_plan(rc, r, r->plan_list.first, now_ns);
 }
 
-struct open_op *join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
-			    uint64_t now_ns)
+/* It is on no list yet. */
+static struct open_op *op_make(struct reconstruct *rc, struct recon *r, uint64_t token,
+			       uint64_t now_ns)
 {
 	struct open_op *o;
 
 	make_room_for_op(rc, r, now_ns);
-	o = recon_take_headless(r, token);
-	if (!o)
-		return NULL;
-	join_init_op(r, &o->op, token, now_ns);
-	pool_list_append(&r->headless, o);
+	o = recon_take_op(r, token);
+	if (o)
+		join_init_op(r, &o->op, token, now_ns);
+	return o;
+}
+
+struct open_op *join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+			    uint64_t now_ns)
+{
+	struct open_op *o = op_make(rc, r, token, now_ns);
+
+	if (o)
+		pool_list_append(&r->headless, o);
 	return o;
 }
 
@@ -237,16 +246,15 @@ static void op_fill_size(struct recon *r, struct op *op, const struct op_facts *
 static struct open_op *op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
 				     uint64_t now_ns)
 {
-	struct recon_found found = recon_find(r, token);
-	struct open_op *o = found.item;
+	struct recon_found found;
+	struct open_op *o;
 
-	if (found.kind == RECON_NONE) {
-		make_room_for_op(rc, r, now_ns);
-		o = recon_take_op(r, token);
-		if (o)
-			join_init_op(r, &o->op, token, now_ns);
-		return o;
-	}
+	if (recon_see_head(r, token))
+		return op_make(rc, r, token, now_ns);
+	found = recon_find(r, token);
+	o = found.item;
+	if (found.kind == RECON_NONE)
+		return op_make(rc, r, token, now_ns);
 	if (found.kind != RECON_OP || o->has_head)
 		return NULL;
 	pool_list_remove(&r->headless, o);

@@ -4,10 +4,9 @@
  * below.  A token stands for one thing at a time; a hostile stream that uses one
  * twice is refused, so that an item and its index entry always belong together.
  *
- * Operations whose head was read are found by the slot that gave their token (nci/token.h):
- * one slot's generations only go up, and most often its newest operation is the only one of
- * it that is open.  The index has those that another one of their slot has come after, and
- * those without a head.
+ * Open operations are found by the slot and generation of their token (nci/token.h), which
+ * give them places side by side; the index has those whose place another one has taken.  One
+ * slot's generations only go up: that tells early children from late ones.
  */
 #include "reader/join/recon.h"
 
@@ -19,7 +18,7 @@
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 
 /* Touched at once: tables of a process; a communicator before its kernels' stamps. */
-#define PROCESS_BYTES	(34 << 10)
+#define PROCESS_BYTES	(40 << 10)
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
@@ -33,10 +32,21 @@ static uint32_t op_pack(const struct open_op *o)
 	return token_pack(RECON_OP, pool_number(o));
 }
 
+static uint32_t slot_of(uint64_t token)
+{
+	return nci_token_lane(token) << 3 ^ nci_token_slot(token);
+}
+
 /* Slots may share a place: the one that gave the last operation has it. */
 static struct recon_slot *recon_slot(struct recon *r, uint64_t token)
 {
-	return &r->slot[(nci_token_lane(token) << 3 ^ nci_token_slot(token)) % RECON_SLOTS];
+	return &r->slot[slot_of(token) % RECON_SLOTS];
+}
+
+/* Those that one slot gave one after the other lie side by side. */
+static struct open_op **recon_place(struct recon *r, uint64_t token)
+{
+	return &r->place[(61 * slot_of(token) + (token >> NCI_TOKEN_GEN_SHIFT)) % RECON_PLACES];
 }
 
 static bool slot_gave(const struct recon_slot *s, uint64_t token)
@@ -47,6 +57,15 @@ static bool slot_gave(const struct recon_slot *s, uint64_t token)
 static uint64_t slot_generations(uint64_t newer, uint64_t older)
 {
 	return (newer - older) >> NCI_TOKEN_GEN_SHIFT;
+}
+
+/* A newer operation of the slot, or another slot in its place. */
+static void slot_advance(struct recon_slot *s, uint64_t token)
+{
+	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
+
+	s->done = newer < RECON_PAST ? s->done << newer : 0;
+	s->token = token;
 }
 
 static bool recon_charge(struct recon *r, uint64_t bytes)
@@ -168,11 +187,12 @@ static void *recon_item(const struct recon *r, enum recon_kind kind, uint32_t nu
 struct recon_found recon_find(struct recon *r, uint64_t token)
 {
 	const struct recon_slot *s = recon_slot(r, token);
+	struct open_op *o = *recon_place(r, token);
 	enum recon_kind kind;
 	uint32_t value;
 
-	if (s->open && s->token == token)
-		return (struct recon_found){ RECON_OP, s->open };
+	if (o && o->op.token == token)
+		return (struct recon_found){ RECON_OP, o };
 	if (slot_gave(s, token) && token <= s->token &&
 	    slot_generations(s->token, token) < RECON_PAST &&
 	    s->done >> slot_generations(s->token, token) & 1)
@@ -184,6 +204,16 @@ struct recon_found recon_find(struct recon *r, uint64_t token)
 	if (token && token == r->newest_call.token)
 		return (struct recon_found){ RECON_API, &r->newest_call };
 	return (struct recon_found){ RECON_NONE, NULL };
+}
+
+bool recon_see_head(struct recon *r, uint64_t token)
+{
+	struct recon_slot *s = recon_slot(r, token);
+	bool newer = slot_gave(s, token) && token > s->token;
+
+	if (newer || !slot_gave(s, token))
+		slot_advance(s, token);
+	return newer && !r->headless.count;
 }
 
 bool recon_is_past(struct recon *r, uint64_t token)
@@ -250,71 +280,19 @@ static void *recon_take_item(struct recon *r, struct pool *pool, enum recon_kind
 	return item;
 }
 
-/* The slot's newest is that of this token; the one before goes into the index if it is open. */
-static inline bool slot_renew(struct recon *r, struct recon_slot *s, uint64_t token)
-{
-	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
-
-	if (s->open && !recon_add_token(r, s->token, op_pack(s->open)))
-		return false;
-	s->done = newer < RECON_PAST ? s->done << newer : 0;
-	s->token = token;
-	s->open = NULL;
-	return true;
-}
-
-/* Its head was read first: it is found by its token from now on. */
-static bool slot_begin(struct recon *r, struct open_op *o, uint64_t token)
-{
-	struct recon_slot *s = recon_slot(r, token);
-
-	if (slot_gave(s, token) && token < s->token)
-		return recon_add_token(r, token, op_pack(o));
-	if (!slot_renew(r, s, token))
-		return false;
-	s->open = o;
-	return true;
-}
-
-/* It is done with; without a head its slot has told nothing of how far it is. */
-static void slot_end(struct recon *r, const struct open_op *o)
-{
-	uint64_t token = o->op.token, older;
-	struct recon_slot *s = recon_slot(r, token);
-
-	if (s->open == o) {
-		s->open = NULL;
-		s->done |= 1;
-		return;
-	}
-	index_remove(&r->index, token);
-	if (slot_gave(s, token) && token < s->token) {
-		older = slot_generations(s->token, token);
-		s->done |= older < RECON_PAST ? UINT64_C(1) << older : 0;
-	} else if (o->has_head && slot_renew(r, s, token)) {
-		s->done |= 1;
-	}
-}
-
-struct open_op *recon_take_headless(struct recon *r, uint64_t token)
-{
-	struct open_op *o = recon_take_item(r, &r->ops, RECON_OP, token);
-
-	if (o)
-		o->op.token = token;
-	return o;
-}
-
 struct open_op *recon_take_op(struct recon *r, uint64_t token)
 {
-	struct open_op *o = recon_take(r, &r->ops);
+	struct open_op **place = recon_place(r, token), *other = *place;
+	struct open_op *o;
 
-	if (o && !slot_begin(r, o, token)) {
-		pool_put_back(&r->ops, o);
+	if (other && !recon_add_token(r, other->op.token, op_pack(other)))
 		return NULL;
-	}
-	if (o)
-		o->op.token = token;
+	*place = NULL;
+	o = recon_take(r, &r->ops);
+	if (!o)
+		return NULL;
+	o->op.token = token;
+	*place = o;
 	return o;
 }
 
@@ -406,6 +384,25 @@ static void recon_drop_item(struct recon *r, struct pool *pool, void *item, uint
 	pool_put_back(pool, item);
 }
 
+/* Late children are known by its slot; without a head that has told nothing of how far it is. */
+static void recon_forget_op(struct recon *r, const struct open_op *o)
+{
+	uint64_t token = o->op.token, older;
+	struct open_op **place = recon_place(r, token);
+	struct recon_slot *s = recon_slot(r, token);
+
+	if (*place == o)
+		*place = NULL;
+	else
+		index_remove(&r->index, token);
+	if (!o->has_head)
+		return;
+	if (!slot_gave(s, token) || token > s->token)
+		slot_advance(s, token);
+	older = slot_generations(s->token, token);
+	s->done |= older < RECON_PAST ? UINT64_C(1) << older : 0;
+}
+
 void recon_drop_op(struct recon *r, struct open_op *o)
 {
 	if (o->waits)
@@ -413,7 +410,7 @@ void recon_drop_op(struct recon *r, struct open_op *o)
 	if (!o->held)
 		pool_list_remove(o->has_head ? &r->open : &r->headless, o);
 	recon_drop_spans(r, o);
-	slot_end(r, o);
+	recon_forget_op(r, o);
 	if (r->newest_parent == o)
 		r->newest_parent = NULL;
 	pool_put_back(&r->ops, o);

@@ -19,6 +19,7 @@
  *              them ran as one batch
  *   groups     sends and receives of one group, until it is told what they amount to;
  *              found by an index of their own, since a token may stand for several
+ *   place      open operations by the slot and generation of their token
  *   slot       the slots that gave operations their tokens: the newest operation of
  *              each, and which of the 64 before it are done with, so that late
  *              children are told from early ones
@@ -163,6 +164,7 @@ enum recon_kind {
 	RECON_CALL,		/* a GroupApi that was of a single call; has no item */
 };
 
+#define RECON_PLACES	1024
 #define RECON_SLOTS	256
 #define RECON_PAST	64	/* generations */
 
@@ -170,7 +172,6 @@ enum recon_kind {
 struct recon_slot {
 	uint64_t token;		/* the newest one's */
 	uint64_t done;		/* bit i: the one i generations older is done with */
-	struct open_op *open;	/* the newest one itself; NULL: it is done with */
 };
 
 /* Communicators that are followed, of all processes: no user has more than half. */
@@ -187,7 +188,8 @@ struct recon_room {
 struct recon {
 	struct process *process;
 	struct recon_room *room;
-	struct index index;		/* token -> kind and item */
+	struct index index;		/* token -> kind and item, but for operations that have a
+					   place */
 	struct index group_index;
 	struct pool ops, apis, steps, plans, spans, groups, parts;
 	struct pool_list open, headless, waiting;
@@ -200,6 +202,7 @@ struct recon {
 					   is open: so does the next child, most often */
 	struct open_op *launch;		/* the only operation of the newest launch, while that is no
 					   plan; NULL: none */
+	struct open_op *place[RECON_PLACES];	/* the others are in the index */
 	struct recon_slot slot[RECON_SLOTS];
 	LIST(uint64_t) ended_groups;	/* a ring, once it is as long as it may be */
 	uint32_t ended_capacity;
@@ -251,6 +254,9 @@ struct recon_found {
 
 struct recon_found recon_find(struct recon *r, uint64_t token);
 
+/* A head of that token was read.  True: for certain the first record of its operation. */
+bool recon_see_head(struct recon *r, uint64_t token);
+
 /*
  * So many newer operations of its slot have come that it is done with, or its head is lost, if it
  * is not found.
@@ -259,10 +265,9 @@ bool recon_is_past(struct recon *r, uint64_t token);
 
 /*
  * New items, found by their token from then on.  NULL: the token stands for something already,
- * or the pool is full (the caller makes room first).
+ * which the caller knows of an operation's, or the pool is full (the caller makes room first).
  */
-struct open_op *recon_take_op(struct recon *r, uint64_t token);	/* which stands for nothing */
-struct open_op *recon_take_headless(struct recon *r, uint64_t token);
+struct open_op *recon_take_op(struct recon *r, uint64_t token);
 struct api_call *recon_take_api(struct recon *r, uint64_t token);
 struct step_sums *recon_take_steps(struct recon *r, uint64_t token);
 struct plan *recon_take_plan(struct recon *r, uint64_t token);
