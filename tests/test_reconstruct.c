@@ -362,6 +362,24 @@ TEST(late_children_are_counted_and_change_nothing)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
 }
 
+TEST(operation_has_the_name_of_its_tag_once_that_is_known)
+{
+	union fx_record r;
+
+	fx_recon_open(&fx, 6, FX_MASK_OPS);
+	for (uint64_t i = 1; i <= 4; i++) {
+		fx.a.p.nstrings = i < 3 ? FX_ALLREDUCE : FX_STRINGS - 1;
+		r = fx_coll(nci_token(0, 2, i), 0, i, 1, 100 * i);
+		r.coll.tag = i < 4 ? fx.a.tags[FX_RING - 1] : fx.a.tags[FX_SEND - 1];
+		give(r);
+	}
+	ck_assert_uint_eq(fx.ndone, 4);
+	ck_assert_ptr_null(fx.done[0].tag_name);
+	ck_assert_ptr_null(fx.done[1].tag_name);
+	ck_assert_str_eq(fx.done[2].tag_name, "RING");
+	ck_assert_str_eq(fx.done[3].tag_name, "Send");
+}
+
 /* Where many newer ones of its slot have come since, and others of it are open. */
 TEST(late_children_are_told_from_early_ones_by_their_slot)
 {

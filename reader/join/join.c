@@ -21,16 +21,30 @@
 
 /* ---- handing on ---------------------------------------------------------- */
 
+/* A communicator's tag is most often that of its last operation. */
+static name_t op_tag_name(const struct process *p, struct recon_comm *rcomm, uint64_t tag)
+{
+	if (!tag || !rcomm)
+		return process_tag_name(p, tag);
+	if (tag != rcomm->tag || p->nstrings != rcomm->tag_strings) {
+		rcomm->tag = tag;
+		rcomm->tag_name = process_tag_name(p, tag);
+		rcomm->tag_strings = p->nstrings;
+	}
+	return rcomm->tag_name;
+}
+
 void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op,
 		  const struct op_facts *facts, bool complete, uint64_t now_ns)
 {
 	const struct process *p = r->process;
+	struct recon_comm *rcomm = recon_seen_comm(r, op->comm_index);
 
 	op->complete = complete;
 	op->done_ns = now_ns;
-	timeline_place(&p->clock, join_gpu(r, op->comm_index), op);
+	timeline_place(&p->clock, rcomm ? rcomm->gpu : NULL, op);
 	op->phase = phase_at(p, op->enqueued_ns);
-	op->tag_name = process_tag_name(p, op->tag);
+	op->tag_name = op_tag_name(p, rcomm, op->tag);
 	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < p->first_seen_ns;
 	ops_bandwidth_by(facts, op);
 	rc->stats.finished++;

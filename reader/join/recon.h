@@ -140,6 +140,9 @@ struct recon_comm {
 	uint64_t launched_ns;		/* when the newest operation was posted */
 	bool proxy_seen;
 	uint64_t p2p_seq[P2P_CLASSES];	/* groups told so far */
+	uint64_t tag;			/* the tag that was looked up last, ... */
+	name_t tag_name;		/* ... its name ... */
+	uint32_t tag_strings;		/* ... among so many strings */
 	bool eager;			/* the newest that ran was no replay of a graph */
 	uint64_t lost;			/* records of its process, when it was last looked at */
 	uint64_t lost_at_first;		/* ... when it was first */
@@ -295,9 +298,9 @@ struct recon_comm *recon_comm_first(struct recon *r, uint16_t comm);
 
 #define RECON_NO_ROOM	((struct recon_comm *)(uintptr_t)-1)	/* stands for a refused one */
 
-static inline const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
+static inline struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
 {
-	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+	struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
 
 	return rcomm == RECON_NO_ROOM ? NULL : rcomm;
 }
