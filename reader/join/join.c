@@ -34,7 +34,7 @@ static name_t op_tag_name(const struct process *p, struct recon_comm *rcomm, uin
 	return rcomm->tag_name;
 }
 
-void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op,
+inline void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op,
 		  const struct op_facts *facts, bool complete, uint64_t now_ns)
 {
 	const struct process *p = r->process;

@@ -17,7 +17,7 @@
 #define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
 #define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 
-static void fill_from_api(struct recon *r, struct op *op, const struct op_facts *facts,
+static inline void fill_from_api(struct recon *r, struct op *op, const struct op_facts *facts,
 			  const struct api_call *api)
 {
 	const struct ops_word *type = ops_word(&r->words, api->datatype);
