@@ -84,13 +84,11 @@ size_t pool_trim(struct pool *pool)
 /* Makes so many places, all empty. */
 static int index_make_places(struct index *index, uint32_t places)
 {
-	void *memory = calloc(places + INDEX_LINE_PLACES, sizeof(*index->places));
+	void *memory = calloc(places, sizeof(*index->places));
 
 	if (!memory)
 		return -ENOMEM;
-	index->memory = memory;
-	index->places = (void *)(((uintptr_t)memory + INDEX_LINE_BYTES - 1) &
-				 ~(uintptr_t)(INDEX_LINE_BYTES - 1));
+	index->places = memory;
 	index->mask = places - 1;
 	index->used = 0;
 	index->roomy = places / 4 * 3 >= index->capacity ? index->capacity : places / 8 * 3;
@@ -118,7 +116,7 @@ size_t index_bytes(const struct index *index)
 
 void index_deinit(struct index *index)
 {
-	free(index->memory);
+	free(index->places);
 	*index = (struct index){ 0 };
 }
 
@@ -152,7 +150,7 @@ static bool index_grow(struct index *index)
 			  from->value);
 	}
 	index->used = old.used;
-	free(old.memory);
+	free(old.places);
 	return true;
 }
 

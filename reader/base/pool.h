@@ -14,8 +14,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "nci/token.h"
-
 #define POOL_NONE	UINT32_MAX
 
 /*
@@ -124,8 +122,7 @@ static inline bool pool_is_taken(const struct pool *pool, uint32_t number)
 
 /*
  * A map from a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
- * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21 only
- * (tokens that one slot gave one after the other) share a cache line.
+ * choosing keys that meet in one place.
  *
  * Places are made as keys come.
  *
@@ -138,8 +135,7 @@ struct index_place {
 };
 
 struct index {
-	struct index_place *places;	/* array at the first whole cache line of memory */
-	void *memory;
+	struct index_place *places;
 	uint64_t seed;
 	uint32_t mask;
 	uint32_t capacity;
@@ -175,18 +171,12 @@ void index_deinit(struct index *index);
 size_t index_bytes(const struct index *index);	/* when it is full */
 void index_clear(struct index *index);
 
-#define INDEX_LINE_BYTES	64
-#define INDEX_LINE_PLACES	(INDEX_LINE_BYTES / sizeof(struct index_place))
-#define INDEX_NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
-#define INDEX_NEAR_MASK		(INDEX_LINE_PLACES - 1)
-
 static inline uint32_t index_home(const struct index *index, uint64_t key)
 {
-	uint64_t near = key >> INDEX_NEAR_SHIFT & INDEX_NEAR_MASK;
-	uint64_t h = (key ^ near << INDEX_NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t h = (key ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
 
 	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)INDEX_NEAR_MASK) | (uint32_t)near;
+	return (uint32_t)(h >> 32) & index->mask;
 }
 
 /* The place of the key, which has that home, or the empty place where it would go. */
