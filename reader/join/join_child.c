@@ -134,56 +134,35 @@ static void steps_drop(struct recon *r, struct step_sums *steps)
 		recon_drop_steps(r, steps);
 }
 
-/* The ProxyOp tells it where its steps left no records.  `steps` NULL, or 0: nobody does. */
-static uint64_t steps_first_data(const struct step_sums *steps, const struct nci_ev_proxy_op *c)
-{
-	if (!steps || !steps->sums.steps)
-		return 0;
-	return steps->data_ticks ?: c->start + nci_span_ticks(c->state_span[0]);
-}
-
 static uint16_t child_comm(bool own, uint16_t comm, uint64_t origin)
 {
 	return own ? comm : (uint16_t)nci_context_comm(origin);
 }
 
-static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struct recon *r,
-		       const struct op *parent, const struct nci_ev_proxy_op *c,
-		       const struct step_sums *steps, uint64_t now_ns)
-{
-	uint16_t comm = child_comm(issuer == r, c->comm, c->origin);
-	const struct transfers t = {
-		.issuer = issuer->process,
-		.executor = r->process,
-		.comm_index = comm,
-		.comm_name = parent && parent->comm_index == comm ? parent->comm_name :
-			     join_comm_name(rc, issuer, comm),
-		.parent = parent,
-		.op = c,
-		.sums = steps && steps->sums.steps ? &steps->sums : NULL,
-		.data_ticks = steps_first_data(steps, c),
-	};
-
-	if (rc->moved)
-		rc->moved(&t, now_ns, rc->arg);
-}
-
-/* A ProxyOp of that issuer's operation, if it is open. */
-static void op_add_proxy(struct open_op *o, const struct nci_ev_proxy_op *c,
-			 const struct step_sums *steps)
+/* A ProxyOp of that operation, which is open; `stop_ticks`: its last step's, if that is known. */
+static void op_add_proxy(struct open_op *o, const struct transfers *t, uint64_t stop_ticks)
 {
 	struct op *op = &o->op;
 
 	if (o->rcomm)
 		o->rcomm->proxy_seen = true;
 	op->proxy_ops++;
-	op->proxy_steps += c->steps_done;
-	op->proxy_bytes += c->bytes;
-	if (steps && steps->sums.steps)
-		time_set_earliest(&op->proxy_start_ticks, steps_first_data(steps, c));
-	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
-	if (!(c->form & NCI_FORM_UNSTOPPED))
-		time_set_latest(&op->proxy_stop_ticks, steps ? steps->stop_ticks : c->stop);
+	op->proxy_steps += t->op->steps_done;
+	op->proxy_bytes += t->op->bytes;
+	if (t->sums)
+		time_set_earliest(&op->proxy_start_ticks, t->data_ticks);
+	if (!(t->op->form & NCI_FORM_UNSTOPPED))
+		time_set_latest(&op->proxy_stop_ticks, stop_ticks);
+}
+
+/* The ProxyOp tells when it had its first data where its steps left no records. */
+static void transfers_add_steps(struct transfers *t, const struct step_sums *steps)
+{
+	if (!steps->sums.steps)
+		return;
+	t->sums = &steps->sums;
+	t->data_ticks = steps->data_ticks ?:
+			t->op->start + nci_span_ticks(t->op->state_span[0]);
 }
 
 void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct event *ev,
@@ -192,6 +171,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
 	struct recon *issuer = child_issuer(rc, r, c->form, c->origin);
 	struct step_sums *steps = steps_find(r, c->token);
+	struct transfers t = { .executor = r->process, .op = c };
 	struct open_op *o;
 
 	if (!issuer) {
@@ -200,11 +180,20 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 		return;
 	}
 	o = child_parent(rc, issuer, c->parent, now_ns);
-	tell_moved(rc, issuer, r, o ? &o->op : NULL, c, steps, now_ns);
+	t.issuer = issuer->process;
+	t.comm_index = child_comm(issuer == r, c->comm, c->origin);
+	t.comm_name = o && o->op.comm_index == t.comm_index ? o->op.comm_name :
+		      join_comm_name(rc, issuer, t.comm_index);
+	t.parent = o ? &o->op : NULL;
+	if (steps)
+		transfers_add_steps(&t, steps);
+	if (rc->moved)
+		rc->moved(&t, now_ns, rc->arg);
 	if (o) {
 		rc->stats.foreign += issuer != r;
 		parent_touch(issuer, o, now_ns);
-		op_add_proxy(o, c, steps);
+		/* NCCL stops the ProxyOps of one batch all together. */
+		op_add_proxy(o, &t, steps ? steps->stop_ticks : c->stop);
 	}
 	steps_drop(r, steps);
 }
