@@ -78,7 +78,7 @@ static void check_answer(const char *answer, bool may_have_no_body)
 
 static void send_all(int fd, const char *bytes, size_t size, uint8_t how)
 {
-	size_t piece = how & IN_PIECES ? 1 + how / 8 % 32 : size;
+	size_t piece = how & IN_PIECES ? 1u + how / 8 % 32 : size;
 
 	while (size) {
 		size_t n = size < piece ? size : piece;

@@ -122,7 +122,7 @@ static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
 		.ops = 16, .apis = 8, .proxies = 8, .plans = 8, .spans = 16, .groups = 4,
-		.parts = 16, .finished = 8, .processes = PROCESSES,
+		.parts = 16, .ended = 8, .processes = PROCESSES,
 		.seed = 1,
 	};
 	const struct ranks_limits joints = { .ops = 8, .joints = 4, .cohorts = 2, .seed = 1 };

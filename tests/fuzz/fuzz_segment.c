@@ -61,7 +61,7 @@ static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
 		.ops = 16, .apis = 8, .proxies = 8, .plans = 8, .spans = 16, .groups = 4,
-		.parts = 16, .finished = 8, .processes = 2, .seed = 1,
+		.parts = 16, .ended = 8, .processes = 2, .seed = 1,
 	};
 	const struct links_limits few = { .links = 4, .seed = 1 };
 	const struct aggregate_limits cells = {

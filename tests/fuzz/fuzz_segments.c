@@ -67,17 +67,17 @@ static void help(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char text[160];
-	int file = -1;
+	int held = -1;
 	ssize_t n;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while ((n = recv(fd, text, sizeof(text) - 1, 0)) > 0) {
 		text[n] = '\0';
-		if (file >= 0)
-			close(file);
-		file = *text == 'L' ? open(text + 1, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
-		if (file >= 0)
-			fcntl(file, F_SETLK, &lock);
+		if (held >= 0)
+			close(held);
+		held = *text == 'L' ? open(text + 1, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+		if (held >= 0)
+			fcntl(held, F_SETLK, &lock);
 		send(fd, "", 1, 0);
 	}
 	_exit(0);

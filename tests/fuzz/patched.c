@@ -222,6 +222,6 @@ void patched_close(const struct patched *file)
 			      (off_t)file->cut) == (ssize_t)(file_bytes - file->cut));
 	for (size_t i = 0; i < file->n; i++, patch += PATCH_BYTES)
 		put(patch_place(patch), sound + patch_place(patch));
-	while (nputs)
-		put(puts_at[--nputs], sound + puts_at[nputs]);
+	for (; nputs; nputs--)
+		put(puts_at[nputs - 1], sound + puts_at[nputs - 1]);
 }
