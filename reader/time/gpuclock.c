@@ -4,9 +4,9 @@
  * from the window's first stamp, since 1.7e18 ns leave a double no room.  Those
  * below the line are kept upside down, so that both sets are a hull of minima.
  *
- * `lines` is what the two sets have in common: the least and the greatest slope of
- * any line between them.  It is worked out anew when points have changed it, but
- * no more often than every REFIT_NS; between, the older and wider one serves.
+ * The least and the greatest slope of any line between the two sets are worked out
+ * anew when points have changed them, but no more often than every REFIT_NS; between,
+ * the older and wider ones serve.
  *
  * Two windows overlap by half.  The older one answers; when it is full, or was
  * contradicted, the younger one takes its place.
@@ -27,21 +27,16 @@
 #define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
 #define SURE_KERNELS	16	/* by so many, the latest moment of a stamp is known well */
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
+#define ROUNDED_NS	1	/* by so much nothing bends */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
 struct clock_window {
 	uint64_t g0, u0;
 	struct hull above, below;	/* below: mirrored */
-	double min, max;		/* slopes of the lines between them */
 	int64_t fitted_x;
 	uint32_t kernels;		/* one after another; channels of one are one */
 	uint64_t newest_stop;
 	bool changed;
-	/*
-	 * The bracket where it was worked out last, and what points since may have left of it:
-	 * elsewhere it is no further off than the steepest line.
-	 */
-	int64_t known_x, known_lo, known_hi;
 };
 
 struct gpuclock {
@@ -55,55 +50,25 @@ struct gpuclock {
 	uint64_t stamps, windows, steps, bends;
 };
 
-int gpuclock_new(struct gpuclock **cp)
-{
-	struct gpuclock *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	c->least_apart = UNKNOWN_U64;
-	*cp = c;
-	return 0;
-}
-
-void gpuclock_free(struct gpuclock *c)
-{
-	free(c);
-}
-
 /* ---- one window ---------------------------------------------------------- */
-
-/* No point lies on the right side of such a bracket. */
-static void window_forget(struct clock_window *w)
-{
-	w->known_lo = 2 * HULL_MAX;
-	w->known_hi = -2 * HULL_MAX;
-}
 
 static void window_begin(struct clock_window *w, uint64_t g, uint64_t u)
 {
-	*w = (struct clock_window){ .g0 = g, .u0 = u, .min = -1.0 / HULL_SLOPE,
-				    .max = 1.0 / HULL_SLOPE, .fitted_x = INT64_MIN };
-	window_forget(w);
+	*w = (struct clock_window){ .g0 = g, .u0 = u, .fitted_x = INT64_MIN };
+	hull_begin(&w->above);
+	hull_begin(&w->below);
 }
 
-/* False: too far from the window's origin to be of this clock. */
-static bool window_x(const struct clock_window *w, uint64_t g, int64_t *x)
+/* Moments further from the window's origin than HULL_MAX are not of this clock. */
+static double window_x(const struct clock_window *w, uint64_t g)
 {
-	*x = (int64_t)(g - w->g0);
-	return *x > -HULL_MAX && *x < HULL_MAX;
-}
-
-static bool window_point(const struct clock_window *w, uint64_t g, uint64_t u, struct hull_point *p)
-{
-	p->y = (int64_t)((u - g) - (w->u0 - w->g0));
-	return window_x(w, g, &p->x) && p->y > -HULL_MAX && p->y < HULL_MAX;
+	return (double)(int64_t)(g - w->g0);
 }
 
 /* The greatest slope of a line between the sets, times `sign`; false: there is none. */
 static bool window_steepest(const struct clock_window *w, double sign, double *slope)
 {
-	double s = sign / HULL_SLOPE;
+	double s = sign < 0 ? w->above.min : w->above.max;
 
 	for (int i = 0; i < REFIT_TRIES; i++) {
 		struct hull_point a, b;
@@ -126,73 +91,39 @@ static bool window_steepest(const struct clock_window *w, double sign, double *s
 /* False: no straight line runs between the sets any more. */
 static bool window_fit(struct clock_window *w)
 {
-	double min = w->min, max = w->max;
+	double min, max;
 
 	w->changed = false;
-	if (!w->above.n || !w->below.n)
+	if (hull_is_empty(&w->above) || hull_is_empty(&w->below))
 		return true;
 	if (!window_steepest(w, -1, &min) || !window_steepest(w, 1, &max))
 		return false;
-	w->min = min;
-	w->max = max > min ? max : min;
+	max = max > min ? max : min;
+	hull_narrow(&w->above, min, max);
+	hull_narrow(&w->below, -max, -min);
 	return true;
 }
 
-static double window_hi_at(const struct clock_window *w, double x)
-{
-	return w->above.n ? hull_bound(&w->above, x, w->min, w->max) : HUGE_VAL;
-}
-
-static double window_lo_at(const struct clock_window *w, double x)
-{
-	return w->below.n ? -hull_bound(&w->below, x, -w->max, -w->min) : -HUGE_VAL;
-}
-
-static int64_t double_clamped(double y)
-{
-	return (int64_t)fmax(fmin(y, (double)HULL_MAX), -(double)HULL_MAX);
-}
-
-static void window_know(struct clock_window *w, int64_t x)
-{
-	w->known_x = x;
-	w->known_lo = double_clamped(window_lo_at(w, (double)x));
-	w->known_hi = double_clamped(window_hi_at(w, (double)x));
-}
-
-/* The steepest line differs there from where the bracket is known by less. */
-static int64_t window_away(const struct clock_window *w, int64_t x)
-{
-	return llabs(x - w->known_x) / HULL_SLOPE + 1;
-}
-
-/* Does the point lie below all lines, by more than that? */
-static bool window_is_below(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
-{
-	if (p->y + by_ns - w->known_lo > window_away(w, p->x))
-		return false;
-	window_know(w, p->x);
-	return w->known_lo - p->y > by_ns;
-}
-
-/* The same above all lines. */
-static bool window_is_above(struct clock_window *w, const struct hull_point *p, int64_t by_ns)
-{
-	if (w->known_hi + by_ns - p->y > window_away(w, p->x))
-		return false;
-	window_know(w, p->x);
-	return p->y - w->known_hi > by_ns;
-}
-
-/* What a sight is to a window; not there: too far away, or not told. */
-struct sight_points {
-	struct hull_point start, stop, launch;	/* launch: the least that its start can be */
-	bool has_start, has_stop, has_launch;
+/* A moment of a sight as a window sees it. */
+struct clock_point {
+	bool known;		/* it was told, and is not too far away */
+	double x, y;		/* y: upside down as its hull is */
+	double bound;		/* of its hull */
 };
 
-static uint64_t sight_first_ns(const struct gpuclock_sight *s)
+struct sight_points {
+	struct clock_point start, stop, launch;	/* launch: the least that its start can be */
+};
+
+static inline void point_look(struct clock_point *p, const struct clock_window *w,
+			      const struct hull *h, uint64_t g, uint64_t u)
 {
-	return s->gpu_first_ns ?: s->gpu_start_ns;
+	double y = (double)(int64_t)((u - g) - (w->u0 - w->g0));
+
+	p->x = window_x(w, g);
+	p->y = h == &w->below ? -y : y;
+	p->known = u && fabs(p->x) < HULL_MAX && fabs(y) < HULL_MAX;
+	p->bound = hull_bound(h, p->x);
 }
 
 static struct sight_points window_points(const struct clock_window *w,
@@ -200,46 +131,42 @@ static struct sight_points window_points(const struct clock_window *w,
 {
 	struct sight_points p;
 
-	p.has_start = s->start_ns && window_point(w, s->gpu_start_ns, s->start_ns, &p.start);
-	p.has_stop = s->stop_ns && window_point(w, s->gpu_stop_ns, s->stop_ns, &p.stop);
-	p.has_launch = s->launch_ns &&
-		       window_point(w, sight_first_ns(s), s->launch_ns, &p.launch);
+	point_look(&p.start, w, &w->above, s->gpu_start_ns, s->start_ns);
+	point_look(&p.stop, w, &w->above, s->gpu_stop_ns, s->stop_ns);
+	point_look(&p.launch, w, &w->below, s->gpu_first_ns ?: s->gpu_start_ns, s->launch_ns);
 	return p;
 }
 
-/* False: the line cannot be straight between this point and the others. */
-static bool window_add_above(struct clock_window *w, struct hull_point p)
+/* Does it lie behind all lines, those above the other hull, by more than that? */
+static bool point_is_beyond(const struct clock_point *p, const struct hull *other, double by_ns)
 {
-	int64_t least;
-
-	p.y += GPUCLOCK_HOST_NS;
-	if (!hull_add(&w->above, p.x, p.y))
-		return true;
-	w->changed = true;
-	least = p.y - window_away(w, p.x);
-	w->known_hi = least < w->known_hi ? least : w->known_hi;
-	return !window_is_below(w, &p, 0);
+	return p->known && p->y + by_ns < p->bound && p->y + by_ns < -hull_bound(other, p->x);
 }
 
-static bool window_add_below(struct clock_window *w, struct hull_point p)
+/* Did its callback come later than that, for sure? */
+static bool point_is_late(const struct clock_point *p, double by_ns)
 {
-	int64_t most;
+	return p->known && p->y - by_ns > p->bound;
+}
 
-	p.y -= GPUCLOCK_HOST_NS;
-	if (!hull_add(&w->below, p.x, -p.y))
+/* False: the line cannot be straight between this point and the others. */
+static bool window_add_point(struct clock_window *w, struct hull *h, const struct hull *other,
+			     const struct clock_point *p)
+{
+	double y = p->y + GPUCLOCK_HOST_NS;
+
+	if (!p->known || y + h->near >= p->bound || !hull_add(h, p->x, y))
 		return true;
 	w->changed = true;
-	most = p.y + window_away(w, p.x);
-	w->known_lo = most > w->known_lo ? most : w->known_lo;
-	return !window_is_above(w, &p, 0);
+	return y + ROUNDED_NS >= -hull_bound(other, p->x);
 }
 
 static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
 		       const struct sight_points *p)
 {
-	bool straight = (!p->has_start || window_add_above(w, p->start)) &&
-			(!p->has_stop || window_add_above(w, p->stop)) &&
-			(!p->has_launch || window_add_below(w, p->launch));
+	bool straight = window_add_point(w, &w->above, &w->below, &p->start) &&
+			window_add_point(w, &w->above, &w->below, &p->stop) &&
+			window_add_point(w, &w->below, &w->above, &p->launch);
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
 	if (s->gpu_start_ns >= w->newest_stop)
@@ -249,7 +176,6 @@ static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
 		w->fitted_x = x;
 		straight = window_fit(w);
-		window_forget(w);
 	}
 	return straight;
 }
@@ -261,21 +187,40 @@ static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 	return window_add(w, s, &p);
 }
 
-static enum gpuclock_verdict window_judge(struct clock_window *w, const struct gpuclock_sight *s,
+static enum gpuclock_verdict window_judge(const struct clock_window *w,
+					  const struct gpuclock_sight *s,
 					  const struct sight_points *p)
 {
-	if ((p->has_start && window_is_below(w, &p->start, GPUCLOCK_STEP_NS)) ||
-	    (p->has_stop && window_is_below(w, &p->stop, GPUCLOCK_STEP_NS)))
+	if (point_is_beyond(&p->start, &w->below, GPUCLOCK_STEP_NS) ||
+	    point_is_beyond(&p->stop, &w->below, GPUCLOCK_STEP_NS))
 		return GPUCLOCK_FUTURE;
-	if (p->has_launch && window_is_above(w, &p->launch, PAST_NS))
+	if (point_is_beyond(&p->launch, &w->above, PAST_NS))
 		return GPUCLOCK_PAST;
-	if (s->start_ns && !p->has_start)
+	if (s->start_ns && !p->start.known)
 		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
 		       GPUCLOCK_FUTURE : GPUCLOCK_PAST;
 	return GPUCLOCK_FITS;
 }
 
 /* ---- the windows --------------------------------------------------------- */
+
+int gpuclock_new(struct gpuclock **cp)
+{
+	struct gpuclock *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->least_apart = UNKNOWN_U64;
+	window_begin(&c->w[0], 0, 0);
+	window_begin(&c->trial, 0, 0);
+	*cp = c;
+	return 0;
+}
+
+void gpuclock_free(struct gpuclock *c)
+{
+	free(c);
+}
 
 static void gpuclock_begin_anew(struct gpuclock *c, const struct gpuclock_sight *s)
 {
@@ -353,11 +298,6 @@ bool gpuclock_is_sure(const struct gpuclock *c)
 	return c->w[0].kernels >= SURE_KERNELS;
 }
 
-static bool sight_is_late(struct clock_window *w, const struct sight_points *p)
-{
-	return p->has_start && window_is_above(w, &p->start, GPUCLOCK_STEP_NS);
-}
-
 /* It contradicts the clock as we know it.  True: too many do, the clock has stepped. */
 static bool gpuclock_try(struct gpuclock *c, const struct gpuclock_sight *s)
 {
@@ -407,7 +347,7 @@ static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
 				 const struct sight_points *p, enum gpuclock_verdict verdict)
 {
-	bool late = verdict != GPUCLOCK_FUTURE && sight_is_late(&c->w[0], p);
+	bool late = verdict != GPUCLOCK_FUTURE && point_is_late(&p->start, GPUCLOCK_STEP_NS);
 	enum watched watched = sight_was_watched(s);
 
 	if (verdict == GPUCLOCK_FUTURE || (watched == WATCHED && (late || verdict)))
@@ -467,7 +407,8 @@ bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
 	if (!s->start_ns || gpuclock_is_beyond(c, s))
 		return false;
 	p = window_points(&c->w[0], s);
-	if (window_judge(&c->w[0], s, &p) != GPUCLOCK_FITS || sight_is_late(&c->w[0], &p))
+	if (window_judge(&c->w[0], s, &p) != GPUCLOCK_FITS ||
+	    point_is_late(&p.start, GPUCLOCK_STEP_NS))
 		return false;
 	gpuclock_note(c, s);
 	c->trials = 0;
@@ -496,48 +437,48 @@ static uint64_t gpuclock_resolution_of(const struct gpuclock *c)
 	return known_resolution(c);
 }
 
-bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
+/* Rounded up. */
+static uint64_t whole_ns(double ns)
+{
+	int64_t whole = (int64_t)ns;
+
+	return (uint64_t)whole + ((double)whole < ns);
+}
+
+bool gpuclock_latest(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi)
 {
 	const struct clock_window *w = &c->w[0];
-	uint64_t base = gpu_ns + (w->u0 - w->g0), unit = known_resolution(c);
-	double low, high;
-	int64_t x;
+	double x = window_x(w, gpu_ns);
 
-	if (!c->windows || !w->above.n || !window_x(w, gpu_ns, &x))
+	if (hull_is_empty(&w->above) || fabs(x) >= HULL_MAX)
 		return false;
-	high = window_hi_at(w, (double)x);
-	low = window_lo_at(w, (double)x);
-	*hi = base + (uint64_t)(int64_t)ceil(high) + unit;
-	*lo = w->below.n ? base + (uint64_t)(int64_t)floor(low) - unit : 0;
-	if (*lo > *hi)			/* bent, and not found out yet */
-		*lo = *hi;
+	*hi = gpu_ns + (w->u0 - w->g0) + whole_ns(hull_bound(&w->above, x)) + known_resolution(c);
 	return true;
 }
 
-bool gpuclock_no_later(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi)
+bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
 {
 	const struct clock_window *w = &c->w[0];
-	const struct hull_point *newest;
-	double high;
-	int64_t x;
+	double down = hull_bound(&w->below, window_x(w, gpu_ns));
 
-	if (!c->windows || !w->above.n || !window_x(w, gpu_ns, &x))
+	if (!gpuclock_latest(c, gpu_ns, hi))
 		return false;
-	newest = &w->above.p[w->above.n - 1];
-	high = (double)newest->y +
-	       (double)(x - newest->x) * (x < newest->x ? w->min : w->max);
-	*hi = gpu_ns + (w->u0 - w->g0) + (uint64_t)((int64_t)high + 2) + known_resolution(c);
+	*lo = 0;
+	if (down < HUGE_VAL)
+		*lo = gpu_ns + (w->u0 - w->g0) - whole_ns(down) - known_resolution(c);
+	if (*lo > *hi)			/* bent, and not found out yet */
+		*lo = *hi;
 	return true;
 }
 
 uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
 {
 	const struct clock_window *w = &c->w[0];
-	double drift = -w->min > w->max ? -w->min : w->max;
+	double drift = -w->above.min > w->above.max ? -w->above.min : w->above.max;
 
 	if (!c->grid)			/* no two stamps have differed yet */
 		return UNKNOWN_U64;
-	return known_resolution(c) + (uint64_t)(int64_t)ceil((double)(int64_t)span_ns * drift);
+	return known_resolution(c) + whole_ns((double)(int64_t)span_ns * drift);
 }
 
 void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
@@ -547,9 +488,9 @@ void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
 	*facts = (struct gpuclock_facts){
 		.stamps = c->stamps,
 		.gpu_ns = c->newest_gpu,
-		.has_drift = w->above.n && w->below.n,
-		.drift_ppm = -1e6 * (w->min + w->max) / 2,
-		.drift_error_ppm = 1e6 * (w->max - w->min) / 2,
+		.has_drift = !hull_is_empty(&w->above) && !hull_is_empty(&w->below),
+		.drift_ppm = -1e6 * (w->above.min + w->above.max) / 2,
+		.drift_error_ppm = 1e6 * (w->above.max - w->above.min) / 2,
 		.resolution_ns = gpuclock_resolution_of(c),
 		.windows = c->windows,
 		.steps = c->steps,

@@ -82,11 +82,8 @@ bool gpuclock_watched(const struct gpuclock_sight *s);
  */
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi);
 
-/*
- * The same `hi`, or a little more, in a fraction of the time: what the newest point alone
- * allows.  False: nothing is known.
- */
-bool gpuclock_no_later(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi);
+/* The same `hi` alone. */
+bool gpuclock_latest(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi);
 
 /*
  * The error of a duration of this clock against the host's, ns: what its resolution and its

@@ -4,43 +4,70 @@
 
 /*
  * The lower convex hull of points that come one by one in any order: all that is
- * needed to know every line that runs below all of them.  Lines are no steeper
- * than 1 in HULL_SLOPE, so a point that no such line can touch is not kept.
+ * needed to know every line that runs below all of them.  Lines are no steeper than
+ * 1 in HULL_SLOPE, and their slopes get known better.
+ *
+ * A point that keeps lines lower by no more than a nanosecond and what slopes leave open
+ * over HULL_NEAR is not kept: most points cost one comparison, and no bound is higher than
+ * that of all points by more.  That is 41 ns while nothing is known of the slopes, and two
+ * once they are known to 10 ppm.
  */
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define HULL_POINTS	64
 #define HULL_SLOPE	5000		/* 200 ppm */
-#define HULL_MAX	(INT64_C(1) << 42)	/* coordinates are smaller */
+#define HULL_MAX	(INT64_C(1) << 42)	/* coordinates are smaller, and whole numbers */
+#define HULL_NEAR	100000
 
 struct hull_point {
-	int64_t x, y;
+	double x, y;
 };
 
-/* Zeroed is empty.  Invariant: x ascends strictly, and so do the edges' slopes. */
+/*
+ * Invariant: x ascends strictly, and so do the slopes from `min` over the edges to `max`:
+ * some line touches each point.  While there is none, one at an infinite height stands for it.
+ */
 struct hull {
-	struct hull_point p[HULL_POINTS];
+	double min, max;		/* slopes that lines may have */
+	double near;			/* lower by so much is not worth a point */
 	uint32_t n;
+	struct hull_point p[HULL_POINTS];
 };
 
-/*
- * O(1) for a point at the right end, O(log n) for others, amortised.  A full hull
- * forgets every second point, which never makes a bound wrong, only wider.
- * False: no line is kept from anything by it.
- */
-bool hull_add(struct hull *h, int64_t x, int64_t y);
+/* It has no points yet. */
+void hull_begin(struct hull *h);
+
+static inline bool hull_is_empty(const struct hull *h)
+{
+	return h->p[0].y == HUGE_VAL;
+}
 
 /*
- * The height that a line with a slope between `min` and `max` can have at `x`.  The hull
- * has a point.
+ * A full hull forgets every second point, which never makes a bound wrong, only wider.
+ * False: it keeps no line lower, or by too little.
  */
-double hull_bound(const struct hull *h, double x, double min, double max);
+bool hull_add(struct hull *h, double x, double y);
+
+/* Lines are known to have slopes between these, which are no wider than those before. */
+void hull_narrow(struct hull *h, double min, double max);
+
+/* The height that a line can have at `x`, which is not right of all points. */
+double hull_bound_between(const struct hull *h, double x);
+
+/* The height that a line can have at `x`; HUGE_VAL without points. */
+static inline double hull_bound(const struct hull *h, double x)
+{
+	const struct hull_point *last = &h->p[h->n - 1];
+
+	return x < last->x ? hull_bound_between(h, x) : last->y + h->max * (x - last->x);
+}
 
 /*
  * The height that a line of that slope can have at 0, and the point through which it goes
- * then.
+ * then.  The hull has a point.
  */
 double hull_touch(const struct hull *h, double slope, struct hull_point *point);
 

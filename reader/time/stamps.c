@@ -270,14 +270,14 @@ static bool ring_went_round(const struct stamps *s, const struct stamps_told *to
 static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
 			 const struct stamps_told *told, bool all_read)
 {
-	uint64_t lo, latest = told->sight.stop_ns, launch = told->sight.launch_ns;
+	uint64_t latest = told->sight.stop_ns, launch = told->sight.launch_ns;
 
 	bool ahead = s->posted / WORK >= told->nth / WORK + RING_WORKS;
 
 	if (!told->nth || (!ahead && all_read))
 		return false;
 	if (clock)
-		gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &latest);
+		gpuclock_latest(clock, told->sight.gpu_stop_ns, &latest);
 	if (launch && latest < launch + RING_WORKS * PERIOD_NS)
 		return false;
 	if (!ahead)
@@ -313,10 +313,10 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 /* The host saw it run for as long as it ran, and no later than it sees others. */
 static bool told_is_prompt(const struct gpuclock *clock, const struct stamps_told *told)
 {
-	uint64_t lo, hi, ran = told->sight.gpu_stop_ns - told->sight.gpu_start_ns;
+	uint64_t hi, ran = told->sight.gpu_stop_ns - told->sight.gpu_start_ns;
 
 	return clock && gpuclock_is_sure(clock) && gpuclock_watched(&told->sight) &&
-	       gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &hi) &&
+	       gpuclock_latest(clock, told->sight.gpu_stop_ns, &hi) &&
 	       told->sight.stop_ns <= hi + ran / 4;
 }
 
@@ -371,15 +371,15 @@ void stamps_suspect(struct stamps *s)
 static bool told_is_proof(const struct stamps_channel *ch, const struct gpuclock *clock,
 			  const struct stamps_told *told)
 {
-	uint64_t lo, hi, launch = told->sight.launch_ns;
+	uint64_t hi, launch = told->sight.launch_ns;
 
 	if (!clock || !launch || !told->after || told->after_nth <= ch->suspect_nth)
 		return false;
 	if (told->group && told->group == ch->proof_group)
 		return false;
-	if (!gpuclock_map(clock, told->after, &lo, &hi) || hi >= launch)
+	if (!gpuclock_latest(clock, told->after, &hi) || hi >= launch)
 		return false;
-	return gpuclock_map(clock, told->sight.gpu_start_ns, &lo, &hi) && hi >= launch;
+	return gpuclock_latest(clock, told->sight.gpu_start_ns, &hi) && hi >= launch;
 }
 
 static bool channel_is_trusted(const struct stamps_channel *ch, const struct stamps_told *told)
@@ -529,16 +529,13 @@ bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
 			 bool all_read)
 {
 	bool ahead = s->posted / WORK >= told->nth / WORK + RING_WORKS;
-	uint64_t lo, hi = 0, launch = told->sight.launch_ns;
+	uint64_t hi = 0, launch = told->sight.launch_ns;
 
 	if (!told->nth || (!ahead && all_read))
 		return true;
-	if (!w->last_seen || (clock && !gpuclock_no_later(clock, w->last_stop, &hi)))
+	if (!w->last_seen || (clock && !gpuclock_latest(clock, w->last_stop, &hi)))
 		return false;
-	if (moment_is_early(s, w, launch, hi, ahead))
-		return true;
-	return clock && gpuclock_map(clock, w->last_stop, &lo, &hi) &&
-	       moment_is_early(s, w, launch, hi, ahead);
+	return moment_is_early(s, w, launch, hi, ahead);
 }
 
 /* They are told to have run beside each other, and nothing else meanwhile. */
