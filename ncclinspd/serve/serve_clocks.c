@@ -16,16 +16,16 @@ struct clock_row {
 
 static void clock_fill_row(struct clock_row *row, const struct gpu *gpu)
 {
-	uint64_t lo, hi;
+	uint64_t hi, width;
 
 	*row = (struct clock_row){
 		.gpu = gpu, .pid = gpu->pid, .rank = gpu->rank, .width_ns = UNKNOWN_U64,
 	};
 	gpuclock_facts(gpu->clock, &row->facts);
-	if (!row->facts.stamps || !gpus_map(gpu, &gpu->now, row->facts.gpu_ns, &lo, &hi))
+	if (!row->facts.stamps || !gpus_map(gpu, &gpu->now, row->facts.gpu_ns, &hi, &width))
 		return;
 	row->seen_ns = hi;
-	row->width_ns = lo ? hi - lo : UNKNOWN_U64;
+	row->width_ns = width;
 	/* the known drift is against the host's counter at its frozen rate */
 	row->facts.drift_ppm += 1e6 * (gpu->host.ns_per_tick / gpu->now.ns_per_tick - 1);
 }

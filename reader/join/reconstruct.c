@@ -519,12 +519,12 @@ bool reconstruct_kernel(const struct process *p, const struct nci_ev_kernel_ch *
 			struct reconstruct_kernel *out)
 {
 	const struct gpu *gpu = p->recon ? join_gpu(p->recon, c->comm) : NULL;
-	uint64_t lo, start_ns, stop_ns;
+	uint64_t start_ns, stop_ns, error_ns;
 
 	if (!gpu || !timeline_stamps_sane(c->gpu_start, c->gpu_stop) ||
-	    !gpus_map(gpu, &p->clock, c->gpu_start, &lo, &start_ns) ||
-	    !gpus_map(gpu, &p->clock, c->gpu_stop, &lo, &stop_ns))
+	    !gpus_map(gpu, &p->clock, c->gpu_start, &start_ns, &error_ns) ||
+	    !gpus_map(gpu, &p->clock, c->gpu_stop, &stop_ns, &error_ns))
 		return false;
-	*out = (struct reconstruct_kernel){ start_ns, stop_ns, lo ? stop_ns - lo : UNKNOWN_U64 };
+	*out = (struct reconstruct_kernel){ start_ns, stop_ns, error_ns };
 	return true;
 }

@@ -123,17 +123,14 @@ void gpus_put(struct gpus *gpus, struct gpu *gpu)
 		gpus->freed++;
 }
 
-static uint64_t gpu_to_mono(const struct gpu *gpu, const struct tick_clock *clock, uint64_t ns)
-{
-	return ns ? timeline_mono(clock, ticks_at(&gpu->host, ns)) : 0;
-}
-
 bool gpus_map(const struct gpu *gpu, const struct tick_clock *clock, uint64_t gpu_ns,
-	      uint64_t *lo, uint64_t *hi)
+	      uint64_t *hi, uint64_t *error_ns)
 {
-	if (!gpuclock_map(gpu->clock, gpu_ns, lo, hi))
+	uint64_t lo;
+
+	if (!gpuclock_map(gpu->clock, gpu_ns, &lo, hi))
 		return false;
-	*lo = gpu_to_mono(gpu, clock, *lo);
-	*hi = gpu_to_mono(gpu, clock, *hi);
+	*error_ns = lo ? *hi - lo : UNKNOWN_U64;
+	*hi = *hi ? timeline_mono(clock, ticks_at(&gpu->host, *hi)) : 0;
 	return *hi;
 }

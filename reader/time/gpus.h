@@ -55,10 +55,10 @@ struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm);
 void gpus_put(struct gpus *gpus, struct gpu *gpu);	/* NULL is fine */
 
 /*
- * The bracket of a stamp's true moment, CLOCK_MONOTONIC ns, as gpuclock_map() does:
- * `clock` is what a tick is now.
+ * The latest that a stamp's true moment can have been, CLOCK_MONOTONIC ns, and how much earlier
+ * than that: UNKNOWN_U64 is any time.  `clock` is what a tick is now.  False: nothing is known.
  */
 bool gpus_map(const struct gpu *gpu, const struct tick_clock *clock, uint64_t gpu_ns,
-	      uint64_t *lo, uint64_t *hi);
+	      uint64_t *hi, uint64_t *error_ns);
 
 #endif

@@ -80,19 +80,17 @@ static uint64_t queue_ns(const struct tick_clock *clock, const struct op *op)
 	return span_between(clock, from, op->kernel_start_ticks);
 }
 
-/* A moment of the GPU's, and how much earlier it can have been. */
+/* A moment of the GPU's, and at least how much earlier it can have been. */
 static uint64_t place_gpu(const struct gpu *gpu, const struct tick_clock *clock,
 			  uint64_t gpu_ns, uint64_t *error_ns)
 {
-	uint64_t lo, hi;
+	uint64_t ns, earlier;
 
-	if (!gpus_map(gpu, clock, gpu_ns, &lo, &hi))
+	if (!gpus_map(gpu, clock, gpu_ns, &ns, &earlier))
 		return 0;
-	if (!lo)
-		*error_ns = UNKNOWN_U64;
-	else if (*error_ns != UNKNOWN_U64 && hi - lo > *error_ns)
-		*error_ns = hi - lo;
-	return hi;
+	if (earlier > *error_ns)
+		*error_ns = earlier;
+	return ns;
 }
 
 static void place_on_gpu(const struct gpu *gpu, const struct tick_clock *clock,
