@@ -42,10 +42,17 @@ static struct stamps_told kernel(uint64_t start)
 	};
 }
 
+static void told_read(struct stamps *of, struct stamps_told *told)
+{
+	told->pair.start = told->sight.gpu_start_ns;
+	told->pair.stop = told->sight.gpu_stop_ns;
+	stamps_read(of, &told->pair, told->is_receive, told->group, told->nth);
+}
+
 static enum stamp_fault tell(struct stamps_told *told)
 {
 	told->nth = stamps_post(&s, told->sight.launch_ns, told->is_p2p, 1, told->group);
-	stamps_read(&s, told);
+	told_read(&s, told);
 	return stamps_judge(&s, clock, told);
 }
 
@@ -119,7 +126,7 @@ TEST(kernels_of_one_communicator_do_not_run_at_once)
 
 	ck_assert_int_eq(tell(&first), STAMP_GOOD);
 	ck_assert(!stamps_doubtful(&s, first.group));
-	second.channel = 1;
+	second.pair.channel = 1;
 	ck_assert_int_eq(tell(&second), STAMP_REPEATED);
 	ck_assert(stamps_doubtful(&s, first.group));	/* which one was lied about? */
 }
@@ -131,7 +138,7 @@ static enum stamp_fault tell_next_channel(bool alone, uint64_t later_ns)
 
 	first.alone = alone;
 	second = first;
-	second.channel = 1;
+	second.pair.channel = 1;
 	second.sight.gpu_start_ns += later_ns;
 	second.sight.gpu_stop_ns += later_ns;
 	host += 200 * US;
@@ -197,7 +204,7 @@ static struct stamps_told read_ahead(uint64_t first, uint64_t i, uint64_t start,
 	told.sight.launch_ns = host - 200 * US;
 	told.group = 100000 + i;
 	told.nth = (first + i) * 64;
-	stamps_read(&s, &told);
+	told_read(&s, &told);
 	return told;
 }
 
@@ -208,7 +215,7 @@ TEST(who_is_not_far_ahead_need_not_wait)
 	told.sight.gpu_stop_ns += 200 * US;
 	told.sight.stop_ns += 200 * US;
 	told.nth = stamps_post(&s, told.sight.launch_ns, false, 1, told.group);
-	stamps_read(&s, &told);
+	told_read(&s, &told);
 	ck_assert(!stamps_settle(&s, clock, &told, false));	/* what was posted until then? */
 	stamps_post(&s, told.sight.stop_ns + 1, false, 1, ++group);
 	ck_assert(stamps_settle(&s, clock, &told, false));
@@ -317,7 +324,7 @@ TEST(replay_makes_all_that_follows_doubtful_until_it_did_no_harm)
 	before = kernel(host);
 	before.nth = stamps_post(&s, before.sight.launch_ns, false, 1, before.group);
 	stamps_suspect(&s);
-	stamps_read(&s, &before);
+	told_read(&s, &before);
 	ck_assert_int_eq(stamps_judge(&s, clock, &before), STAMP_GOOD);	/* posted before it */
 	host += 100 * US;
 	/* the first finds nothing told since that it could be a proof against */
@@ -337,7 +344,7 @@ TEST(lost_records_may_hide_that_later_works_were_posted)
 	stamps_gap(&s);
 	told.sight = kernel(host + 6400 * US).sight;
 	told.sight.launch_ns = host - 10 * US;
-	stamps_read(&s, &told);
+	told_read(&s, &told);
 	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_DISTRUSTED);
 }
 
@@ -386,14 +393,14 @@ static void make_channels(struct stamps_told told[CHANNELS], uint64_t launch_ns)
 	common.alone = fx_random() % 2;
 	if (!common.alone && fx_random() % 2) {		/* another operation of the same launch */
 		common.group = --group;
-		common.channel = CHANNELS;
+		common.pair.channel = CHANNELS;
 	}
 	common.sight.launch_ns = launch_ns;
 	for (uint32_t i = 0; i < CHANNELS; i++) {
 		struct gpuclock_sight *t = &told[i].sight;
 
 		told[i] = common;
-		told[i].channel += i;
+		told[i].pair.channel += i;
 		t->gpu_stop_ns = t->gpu_start_ns + runs + fx_random() % (8 * US);
 		t->stop_ns = t->start_ns + runs + 10 * US + fx_random() % (30 * US);
 		t->gpu_start_ns += fx_random() % (8 * US);
@@ -414,7 +421,7 @@ static void twin_read(struct twin *t, struct stamps_told told[CHANNELS], uint64_
 {
 	for (int i = 0; i < CHANNELS; i++) {
 		told[i].nth = nth;
-		stamps_read(&t->s, &told[i]);
+		told_read(&t->s, &told[i]);
 	}
 }
 
@@ -422,11 +429,13 @@ static void twin_read(struct twin *t, struct stamps_told told[CHANNELS], uint64_
 static bool twin_judge(struct twin *t, struct stamps_told told[CHANNELS], bool at_once,
 		       enum stamp_fault fault[CHANNELS])
 {
-	struct stamps_whole whole = { 0 };
+	struct stamps_whole whole = STAMPS_NONE;
 
 	for (int i = 0; i < CHANNELS; i++) {
 		stamps_settle(&t->s, t->clock, &told[i], true);
-		stamps_whole_add(&whole, &t->s, &told[i]);
+		stamps_whole_add(&whole, &t->s, &told[i].pair, told[i].nth,
+				 told[i].sight.start_ns, told[i].sight.stop_ns);
+		whole.strange |= !stamps_are_sure(&t->s, &told[i].pair);
 		fault[i] = STAMP_GOOD;
 	}
 	at_once = at_once && stamps_judge_whole(&t->s, t->clock, &whole, told);

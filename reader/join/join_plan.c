@@ -183,8 +183,8 @@ static bool take_spans(const struct reconstruct *rc, uint32_t members, uint32_t 
 			if (!to)
 				return false;
 			*to = (struct batch_span){
-				.start = span->start, .stop = span->stop,
-				.channel = span->channel, .member = m,
+				.start = span->pair.start, .stop = span->pair.stop,
+				.channel = span->pair.channel, .member = m,
 			};
 		}
 	}

@@ -70,7 +70,7 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 {
 	struct recon_comm *rcomm = recon_comm(r, c->comm);
 	struct recon_span *span;
-	struct stamps_told told;
+	struct stamps_pair unkept, *pair;
 
 	if (!c->gpu_start && !c->gpu_stop &&
 	    (r->process->api_version < FIRST_API_WITH_STAMPS || r->process->is_rccl))
@@ -79,26 +79,14 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 		o->unsure = true;
 		return;
 	}
-	told.sight.gpu_start_ns = c->gpu_start;
-	told.sight.gpu_stop_ns = c->gpu_stop;
-	told.channel = c->channel;
-	told.is_receive = op_is_receive(&o->op);
-	told.group = o->op.group;
-	told.nth = o->op.nth;
-	stamps_read(&rcomm->stamps, &told);
 	span = recon_add_span(r, o);
-	if (!span)
-		return;
-	span->channel = c->channel;
-	span->fault = (uint8_t)told.fault;
-	span->queue = told.queue;
-	span->start = c->gpu_start;
-	span->stop = c->gpu_stop;
-	span->start_ticks = c->start;
-	span->stop_ticks = c->stop;
-	span->after = told.after;
-	span->after_nth = told.after_nth;
-	span->place = told.place;
+	pair = span ? &span->pair : &unkept;
+	pair->channel = c->channel;
+	pair->start = c->gpu_start;
+	pair->stop = c->gpu_stop;
+	pair->start_ticks = c->start;
+	pair->stop_ticks = c->stop;
+	stamps_read(&rcomm->stamps, pair, op_is_receive(&o->op), o->op.group, o->op.nth);
 }
 
 static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op,
@@ -129,24 +117,14 @@ static void told_by(struct stamps_told *told, const struct recon *r, const struc
 	told->nth = op->nth;
 }
 
-static void told_place(struct stamps_told *told, const struct recon_span *span)
-{
-	told->channel = span->channel;
-	told->queue = span->queue;
-	told->place = span->place;
-}
-
 static void told_on(struct stamps_told *told, const struct tick_clock *clock,
-		    const struct recon_span *span)
+		    const struct stamps_pair *pair)
 {
-	told_place(told, span);
-	told->sight.gpu_start_ns = span->start;
-	told->sight.gpu_stop_ns = span->stop;
-	told->sight.start_ns = timeline_mono(clock, span->start_ticks);
-	told->sight.stop_ns = timeline_mono(clock, span->stop_ticks);
-	told->fault = (enum stamp_fault)span->fault;
-	told->after = span->after;
-	told->after_nth = span->after_nth;
+	told->pair = *pair;
+	told->sight.gpu_start_ns = pair->start;
+	told->sight.gpu_stop_ns = pair->stop;
+	told->sight.start_ns = timeline_mono(clock, pair->start_ticks);
+	told->sight.stop_ns = timeline_mono(clock, pair->stop_ticks);
 }
 
 static struct gpuclock *gpu_clock(const struct recon_comm *rcomm)
@@ -175,29 +153,28 @@ static void spans_add_up(const struct recon *r, struct recon_comm *rcomm,
 
 	note_loss(r, rcomm);
 	told_by(&sum->told, r, clock, o);
-	sum->whole = (struct stamps_whole){ 0 };
-	RECON_EACH_SPAN(o, span) {
-		told_on(&sum->told, clock, span);
-		stamps_whole_add(&sum->whole, &rcomm->stamps, &sum->told);
-	}
+	sum->whole = STAMPS_NONE;
+	RECON_EACH_SPAN(o, span)
+		stamps_whole_add(&sum->whole, &rcomm->stamps, &span->pair, o->op.nth,
+				 timeline_mono(clock, span->pair.start_ticks),
+				 timeline_mono(clock, span->pair.stop_ticks));
 }
 
 static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct open_op *o,
 			 struct spans *sum, bool all_read)
 {
-	bool settled = true, all = stamps_settle_whole(&rcomm->stamps, gpu_clock(rcomm),
-						       &sum->whole, &sum->told, all_read);
+	struct stamps *stamps = &rcomm->stamps;
+	bool settled = true;
 
-	RECON_EACH_SPAN(o, span) {
-		if (all) {
-			told_place(&sum->told, span);
-			stamps_believe(&rcomm->stamps, &sum->told);
-			continue;
-		}
-		told_on(&sum->told, host_clock(r, rcomm), span);
-		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &sum->told, all_read);
+	if (stamps_settle_whole(stamps, gpu_clock(rcomm), &sum->whole, &sum->told, all_read)) {
+		RECON_EACH_SPAN(o, span)
+			stamps_believe(stamps, &span->pair);
+		return true;
 	}
-	sum->whole.unsure &= !settled;
+	RECON_EACH_SPAN(o, span) {
+		told_on(&sum->told, host_clock(r, rcomm), &span->pair);
+		settled &= stamps_settle(stamps, gpu_clock(rcomm), &sum->told, all_read);
+	}
 	return settled;
 }
 
@@ -235,7 +212,7 @@ static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct r
 	RECON_EACH_SPAN(o, span) {
 		enum stamp_fault fault;
 
-		told_on(told, host_clock(r, rcomm), span);
+		told_on(told, host_clock(r, rcomm), &span->pair);
 		fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), told);
 		if (fault != STAMP_GOOD)
 			count_refused(rc, r, &o->op, fault);
@@ -271,6 +248,8 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 		return;
 	look_for_gpu(rc, r, rcomm, o->op.comm_index);
 	spans_add_up(r, rcomm, o, &sum);
+	RECON_EACH_SPAN(o, span)
+		sum.whole.strange |= !stamps_are_sure(&rcomm->stamps, &span->pair);
 	spans_judge(rc, r, rcomm, o, &sum);
 }
 

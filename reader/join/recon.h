@@ -60,16 +60,9 @@ struct open_op {
 	bool unjudged;			/* finished, and its stamps are not settled yet */
 };
 
-/* A kernel's stamps on one channel, and what stamps_read() said of them. */
 struct recon_span {
 	struct recon_span *next;	/* NULL: the last */
-	uint16_t channel;
-	uint8_t fault;
-	uint8_t queue;
-	uint64_t start, stop;
-	uint64_t start_ticks, stop_ticks;	/* ticks of the callbacks */
-	uint64_t after, after_nth;
-	uint64_t place;
+	struct stamps_pair pair;
 };
 
 struct plan {

@@ -22,27 +22,27 @@
 
 /* ---- the order of a queue ------------------------------------------------ */
 
-static unsigned int channel_queue(const struct stamps_channel *ch, const struct stamps_told *told)
+static unsigned int channel_queue(const struct stamps_channel *ch, const struct stamps_pair *pair,
+				  bool is_receive, uint64_t group)
 {
 	unsigned int i = ch->queue[1].start > ch->queue[0].start;
 
-	if (told->group)
-		return !told->is_receive;
+	if (group)
+		return !is_receive;
 	/* the one that it is closest to, which finds a place for it if there is any */
-	return told->sight.gpu_start_ns + SLOP_NS < ch->queue[i].start ? !i : i;
+	return pair->start + SLOP_NS < ch->queue[i].start ? !i : i;
 }
 
-static enum stamp_fault check_pair(const struct gpuclock_sight *t)
+static enum stamp_fault check_pair(const struct stamps_pair *pair)
 {
-	if (!t->gpu_start_ns || !t->gpu_stop_ns)
+	if (!pair->start || !pair->stop)
 		return STAMP_ZERO;
-	return timeline_stamps_sane(t->gpu_start_ns, t->gpu_stop_ns) ? STAMP_GOOD :
-	       STAMP_BACKWARDS;
+	return timeline_stamps_sane(pair->start, pair->stop) ? STAMP_GOOD : STAMP_BACKWARDS;
 }
 
-static bool sight_is_backwards(const struct stamps_queue *q, const struct gpuclock_sight *t)
+static bool pair_is_backwards(const struct stamps_queue *q, const struct stamps_pair *pair)
 {
-	return t->gpu_start_ns + SLOP_NS < q->start || t->gpu_stop_ns + SLOP_NS < q->stop;
+	return pair->start + SLOP_NS < q->start || pair->stop + SLOP_NS < q->stop;
 }
 
 /* Marks what was not sure as a later work's.  True: there was something. */
@@ -67,57 +67,57 @@ static void forget_order(struct stamps_channel *ch, struct stamps_queue *q)
 }
 
 static void note_order(struct stamps_channel *ch, struct stamps_queue *q,
-		       const struct stamps_told *told)
+		       const struct stamps_pair *pair, uint64_t group, uint64_t nth)
 {
 	ch->refused = 0;
-	q->start = told->sight.gpu_start_ns;
-	q->stop = told->sight.gpu_stop_ns;
-	q->group = told->group;
+	q->start = pair->start;
+	q->stop = pair->stop;
+	q->group = group;
 	if (q->stop > ch->newest_stop) {
 		ch->newest_stop = q->stop;
-		ch->newest_nth = told->nth;
+		ch->newest_nth = nth;
 	}
 }
 
 static enum stamp_fault check_order(struct stamps_channel *ch, struct stamps_queue *q,
-				    const struct stamps_told *told)
+				    const struct stamps_pair *pair, uint64_t group, uint64_t nth)
 {
 	bool lies;
 
-	if (sight_is_backwards(q, &told->sight)) {
+	if (pair_is_backwards(q, pair)) {
 		lies = find_lies(q);
 		if (!lies && ++ch->refused < RESYNC)
 			return STAMP_BACKWARDS;
 		forget_order(ch, q);
-		note_order(ch, q, told);
+		note_order(ch, q, pair, group, nth);
 		return lies ? STAMP_BACKWARDS : STAMP_GOOD;
 	}
-	if (told->sight.gpu_start_ns == q->start && told->group && q->group &&
-	    told->group != q->group)
+	if (pair->start == q->start && group && q->group && group != q->group)
 		return STAMP_REPEATED;
 	return STAMP_GOOD;
 }
 
-void stamps_read(struct stamps *s, struct stamps_told *told)
+void stamps_read(struct stamps *s, struct stamps_pair *pair, bool is_receive, uint64_t group,
+		 uint64_t nth)
 {
 	struct stamps_channel *ch;
 	struct stamps_queue *q;
 
-	told->queue = 0;
-	told->place = told->after = told->after_nth = 0;
-	told->fault = check_pair(&told->sight);
-	if (told->fault != STAMP_GOOD || told->channel >= STAMPS_CHANNELS)
+	pair->queue = 0;
+	pair->place = pair->after = pair->after_nth = 0;
+	pair->fault = (uint8_t)check_pair(pair);
+	if (pair->fault != STAMP_GOOD || pair->channel >= STAMPS_CHANNELS)
 		return;
-	ch = &s->channel[told->channel];
-	told->queue = (uint8_t)channel_queue(ch, told);
-	q = &ch->queue[told->queue];
-	told->fault = check_order(ch, q, told);
-	if (told->fault != STAMP_GOOD)
+	ch = &s->channel[pair->channel];
+	pair->queue = (uint8_t)channel_queue(ch, pair, is_receive, group);
+	q = &ch->queue[pair->queue];
+	pair->fault = (uint8_t)check_order(ch, q, pair, group, nth);
+	if (pair->fault != STAMP_GOOD)
 		return;
-	told->place = ++q->told;
-	told->after = ch->newest_stop;
-	told->after_nth = ch->newest_nth;
-	note_order(ch, q, told);
+	pair->place = ++q->told;
+	pair->after = ch->newest_stop;
+	pair->after_nth = ch->newest_nth;
+	note_order(ch, q, pair, group, nth);
 }
 
 /* ---- one kernel after another -------------------------------------------- */
@@ -299,14 +299,14 @@ bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
 {
 	struct stamps_queue *q;
 
-	if (!told->place || told->channel >= STAMPS_CHANNELS)
+	if (!told->pair.place || told->pair.channel >= STAMPS_CHANNELS)
 		return true;
-	q = &s->channel[told->channel].queue[told->queue];
-	if (told->place <= q->sure)
+	q = &s->channel[told->pair.channel].queue[told->pair.queue];
+	if (told->pair.place <= q->sure)
 		return true;
 	if (may_be_later(s, clock, told, all_read))
 		return false;
-	q->sure = told->place;
+	q->sure = told->pair.place;
 	return true;
 }
 
@@ -323,14 +323,14 @@ static bool told_is_prompt(const struct gpuclock *clock, const struct stamps_tol
 static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *clock,
 				      const struct stamps_told *told)
 {
-	const struct stamps_queue *q = &s->channel[told->channel].queue[told->queue];
+	const struct stamps_queue *q = &s->channel[told->pair.channel].queue[told->pair.queue];
 
-	if (!told->place)
+	if (!told->pair.place)
 		return STAMP_GOOD;
-	if (queue_has_lied(q, told->place))
+	if (queue_has_lied(q, told->pair.place))
 		return STAMP_OVERRUN;
 	if (stamps_settle(s, clock, told, true) ||
-	    (q->told > told->place && told_is_prompt(clock, told)))
+	    (q->told > told->pair.place && told_is_prompt(clock, told)))
 		return STAMP_GOOD;
 	return STAMP_DISTRUSTED;
 }
@@ -373,19 +373,19 @@ static bool told_is_proof(const struct stamps_channel *ch, const struct gpuclock
 {
 	uint64_t hi, launch = told->sight.launch_ns;
 
-	if (!clock || !launch || !told->after || told->after_nth <= ch->suspect_nth)
+	if (!clock || !launch || !told->pair.after || told->pair.after_nth <= ch->suspect_nth)
 		return false;
 	if (told->group && told->group == ch->proof_group)
 		return false;
-	if (!gpuclock_latest(clock, told->after, &hi) || hi >= launch)
+	if (!gpuclock_latest(clock, told->pair.after, &hi) || hi >= launch)
 		return false;
 	return gpuclock_latest(clock, told->sight.gpu_start_ns, &hi) && hi >= launch;
 }
 
-static bool channel_is_trusted(const struct stamps_channel *ch, const struct stamps_told *told)
+static bool channel_is_trusted(const struct stamps_channel *ch, uint64_t nth)
 {
 	return !ch->sane_left &&
-	       (!ch->proofs_left || (told->nth && told->nth <= ch->believed_nth));
+	       (!ch->proofs_left || (nth && nth <= ch->believed_nth));
 }
 
 /* A good one; it takes some of them. */
@@ -417,7 +417,7 @@ static enum stamp_fault check_clock(struct gpuclock *clock, const struct stamps_
 static enum stamp_fault stamps_check_told(struct stamps *s, struct gpuclock *clock,
 					  const struct stamps_told *told, bool trusted)
 {
-	enum stamp_fault fault = told->fault;
+	enum stamp_fault fault = (enum stamp_fault)told->pair.fault;
 
 	if (fault == STAMP_GOOD)
 		fault = check_clock(clock, told, trusted);
@@ -435,12 +435,12 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 	enum stamp_fault fault;
 	bool trusted, proof;
 
-	if (told->channel >= STAMPS_CHANNELS)
-		return told->fault;
-	ch = &s->channel[told->channel];
-	if (told->channel >= s->channels)
-		s->channels = told->channel + 1;
-	trusted = channel_is_trusted(ch, told);
+	if (told->pair.channel >= STAMPS_CHANNELS)
+		return (enum stamp_fault)told->pair.fault;
+	ch = &s->channel[told->pair.channel];
+	if (told->pair.channel >= s->channels)
+		s->channels = told->pair.channel + 1;
+	trusted = channel_is_trusted(ch, told->nth);
 	proof = ch->proofs_left && told_is_proof(ch, clock, told);
 	fault = stamps_check_told(s, clock, told, trusted);
 	if (fault != STAMP_GOOD) {
@@ -457,58 +457,44 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 
 /* ---- all channels at once ------------------------------------------------- */
 
-static bool told_is_strange(const struct stamps *s, const struct stamps_told *told)
+static bool pair_is_strange(const struct stamps *s, const struct stamps_pair *pair, uint64_t nth)
 {
-	const struct stamps_channel *ch = &s->channel[told->channel % STAMPS_CHANNELS];
-	const struct stamps_queue *q = &ch->queue[told->queue];
+	const struct stamps_channel *ch = &s->channel[pair->channel % STAMPS_CHANNELS];
+	const struct stamps_queue *q = &ch->queue[pair->queue];
 
-	return told->channel >= STAMPS_CHANNELS || told->fault != STAMP_GOOD ||
-	       !told->sight.start_ns || !told->sight.stop_ns || !channel_is_trusted(ch, told) ||
-	       (q->nlies && queue_has_lied(q, told->place));
-}
-
-static bool told_is_sure(const struct stamps *s, const struct stamps_told *told)
-{
-	return told->channel >= STAMPS_CHANNELS ||
-	       told->place <= s->channel[told->channel].queue[told->queue].sure;
-}
-
-/* The host's time less the GPU's; what one differs by from another is the callbacks' delay. */
-static int64_t sight_delay(uint64_t host_ns, uint64_t gpu_ns)
-{
-	return (int64_t)(host_ns - gpu_ns);
+	return pair->channel >= STAMPS_CHANNELS || pair->fault != STAMP_GOOD ||
+	       !channel_is_trusted(ch, nth) || (q->nlies && queue_has_lied(q, pair->place));
 }
 
 void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
-		      const struct stamps_told *told)
+		      const struct stamps_pair *pair, uint64_t nth, uint64_t start_ns,
+		      uint64_t stop_ns)
 {
-	const struct gpuclock_sight *t = &told->sight;
-	bool first = !w->channels;
+	int64_t start_delay = (int64_t)(start_ns - pair->start);
+	int64_t stop_delay = (int64_t)(stop_ns - pair->stop);
 
-	w->strange = w->strange || told_is_strange(s, told);
-	w->unsure = w->unsure || !told_is_sure(s, told);
-	if (first || sight_delay(t->start_ns, t->gpu_start_ns) <
-		     sight_delay(w->tight.start_ns, w->tight.gpu_start_ns)) {
-		w->tight.start_ns = t->start_ns;
-		w->tight.gpu_start_ns = t->gpu_start_ns;
+	if (!start_ns || !stop_ns || pair_is_strange(s, pair, nth))
+		w->strange = true;
+	if (start_delay < w->start_delay) {
+		w->start_delay = start_delay;
+		w->tight_start = pair->start;
 	}
-	if (first || sight_delay(t->stop_ns, t->gpu_stop_ns) <
-		     sight_delay(w->tight.stop_ns, w->tight.gpu_stop_ns)) {
-		w->tight.stop_ns = t->stop_ns;
-		w->tight.gpu_stop_ns = t->gpu_stop_ns;
+	if (stop_delay < w->stop_delay) {
+		w->stop_delay = stop_delay;
+		w->tight_stop = pair->stop;
 	}
-	if (first || t->gpu_start_ns < w->first_start)
-		w->first_start = t->gpu_start_ns;
-	if (t->gpu_start_ns > w->last_start)
-		w->last_start = t->gpu_start_ns;
-	if (first || t->gpu_stop_ns < w->first_stop)
-		w->first_stop = t->gpu_stop_ns;
-	if (t->gpu_stop_ns > w->last_stop)
-		w->last_stop = t->gpu_stop_ns;
-	if (t->stop_ns > w->last_seen)
-		w->last_seen = t->stop_ns;
-	if (told->channel >= w->channels)
-		w->channels = told->channel + 1;
+	if (pair->start < w->first_start)
+		w->first_start = pair->start;
+	if (pair->start > w->last_start)
+		w->last_start = pair->start;
+	if (pair->stop < w->first_stop)
+		w->first_stop = pair->stop;
+	if (pair->stop > w->last_stop)
+		w->last_stop = pair->stop;
+	if (stop_ns > w->last_seen)
+		w->last_seen = stop_ns;
+	if (pair->channel >= w->channels)
+		w->channels = pair->channel + 1u;
 }
 
 /* Stamps of then, or of before: nothing later can have told them. */
@@ -550,13 +536,18 @@ static bool whole_is_one_kernel(const struct stamps *s, const struct stamps_kern
 bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct stamps_whole *w,
 			const struct stamps_told *told)
 {
-	struct gpuclock_sight sight = w->tight;
+	const struct gpuclock_sight sight = {
+		.gpu_start_ns = w->tight_start,
+		.gpu_stop_ns = w->tight_stop,
+		.start_ns = w->tight_start + (uint64_t)w->start_delay,
+		.stop_ns = w->tight_stop + (uint64_t)w->stop_delay,
+		.launch_ns = told->sight.launch_ns,
+		.gpu_first_ns = w->first_start,
+	};
 	struct stamps_kernel *own;
 
-	if (w->strange || w->unsure || !told->group)
+	if (w->strange || !told->group)
 		return false;
-	sight.launch_ns = told->sight.launch_ns;
-	sight.gpu_first_ns = w->first_start;
 	own = kernel_of(s, told->group);
 	if (told->alone && own->stop)
 		return false;		/* it was judged before */

@@ -99,23 +99,33 @@ struct stamps {
 	uint64_t posted_ns[STAMPS_POSTED];	/* when every 16th was */
 };
 
-/* A kernel on one channel as it was told. */
-struct stamps_told {
-	struct gpuclock_sight sight;
-	uint32_t channel;
-	bool is_p2p, is_receive;	/* when judged, and when read if `group` is known */
-	bool alone;		/* when judged: its kernel ran nothing else */
-	uint64_t group;		/* Group event of its kernel; 0: not known */
-	uint64_t nth;		/* number that stamps_post() gave; 0: not known */
-	/* results of stamps_read(), for the others */
-	enum stamp_fault fault;
-	uint8_t queue;		/* queue that told it */
-	uint64_t place;		/* number of the stamp in its queue; 0: refused */
-	uint64_t after, after_nth; /* the newest that its channel told of: its stop, its place */
+/*
+ * A kernel's stamps on one channel, and the callbacks that brought them; behind these, what
+ * stamps_read() made of it.
+ */
+struct stamps_pair {
+	uint16_t channel;
+	uint8_t fault;			/* enum stamp_fault */
+	uint8_t queue;			/* queue that told it */
+	uint64_t start, stop;		/* ns of the GPU's clock */
+	uint64_t start_ticks, stop_ticks;
+	uint64_t place;			/* number of the stamp in its queue; 0: refused */
+	uint64_t after, after_nth;	/* the newest that its channel told of: its stop, its place */
 };
 
-/* Read, in the order of the records; told->sight without host times. */
-void stamps_read(struct stamps *s, struct stamps_told *told);
+/* Read, in the order of the records.  `group` and `nth` are those of struct stamps_told. */
+void stamps_read(struct stamps *s, struct stamps_pair *pair, bool is_receive, uint64_t group,
+		 uint64_t nth);
+
+/* A kernel on one channel as it is judged. */
+struct stamps_told {
+	struct gpuclock_sight sight;
+	struct stamps_pair pair;
+	bool is_p2p, is_receive;
+	bool alone;		/* its kernel ran nothing else */
+	uint64_t group;		/* Group event of its kernel; 0: not known */
+	uint64_t nth;		/* number that stamps_post() gave; 0: not known */
+};
 
 /*
  * Its operation is complete: whether it is known that these are, or are not, a later
@@ -132,20 +142,28 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 			      const struct stamps_told *told);
 
 /*
- * All channels of an operation, as far as they are alike: nearly all are.  Zeroed is none; each one
- * is added, and then all are judged at once, in a fraction of the time that each would take.
+ * All channels of an operation, as far as they are alike: nearly all are.  Each one is added, and
+ * then all are judged at once, in a fraction of the time that each would take.
  */
 struct stamps_whole {
-	struct gpuclock_sight tight;	/* by callbacks that came soonest after their stamps */
 	uint64_t first_start, last_start, first_stop, last_stop;	/* ns of the GPU's clock */
+	/* the stamps that callbacks came soonest after, and how soon */
+	uint64_t tight_start, tight_stop;
+	int64_t start_delay, stop_delay;
 	uint64_t last_seen;		/* the latest callback */
 	uint32_t channels;
 	bool strange;			/* one of them needs to be looked at by itself */
-	bool unsure;			/* one of them may be a later work's */
 };
 
+static const struct stamps_whole STAMPS_NONE = {
+	.first_start = UINT64_MAX, .first_stop = UINT64_MAX,
+	.start_delay = INT64_MAX, .stop_delay = INT64_MAX,
+};
+
+/* The times are those of its callbacks, ns of the clock that the GPU's is compared with. */
 void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
-		      const struct stamps_told *told);
+		      const struct stamps_pair *pair, uint64_t nth, uint64_t start_ns,
+		      uint64_t stop_ns);
 
 /*
  * As stamps_settle(), of all.  `told` has what all channels have in common.  True: each may be
@@ -155,19 +173,27 @@ bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
 			 const struct stamps_whole *w, const struct stamps_told *told,
 			 bool all_read);
 
-static inline void stamps_believe(struct stamps *s, const struct stamps_told *told)
+static inline void stamps_believe(struct stamps *s, const struct stamps_pair *pair)
 {
 	struct stamps_queue *q;
 
-	if (!told->place || told->channel >= STAMPS_CHANNELS)
+	if (!pair->place)
 		return;
-	q = &s->channel[told->channel].queue[told->queue];
-	if (told->place > q->sure)
-		q->sure = told->place;
+	q = &s->channel[pair->channel].queue[pair->queue];
+	if (pair->place > q->sure)
+		q->sure = pair->place;
+}
+
+/* False: it may be a later work's. */
+static inline bool stamps_are_sure(const struct stamps *s, const struct stamps_pair *pair)
+{
+	return !pair->place ||
+	       pair->place <= s->channel[pair->channel].queue[pair->queue].sure;
 }
 
 /*
- * True: all are STAMP_GOOD.  False: each is to be judged by itself (stamps_judge()).
+ * All are sure.  True: all are STAMP_GOOD.  False: each is to be judged by itself
+ * (stamps_judge()).
  */
 bool stamps_judge_whole(struct stamps *s, struct gpuclock *clock, const struct stamps_whole *w,
 			const struct stamps_told *told);
