@@ -47,6 +47,11 @@ struct gpuclock {
 	uint64_t newest_gpu;		/* stamp that fitted */
 	uint64_t last_gpu;		/* seen, whatever it was */
 	uint64_t grid, least_apart;	/* divisor, and least, of all differences between stamps */
+	/*
+	 * Its resolution as far as it is known: the grid, or where there is none (its tick is no
+	 * whole number of ns) the least difference, and no coarser than any clock that is known.
+	 */
+	uint64_t unit;
 	uint64_t stamps, windows, steps, bends;
 };
 
@@ -113,9 +118,11 @@ struct clock_point {
 
 struct sight_points {
 	struct clock_point start, stop, launch;	/* launch: the least that its start can be */
+	bool news;		/* one of them keeps lines lower than its hull does */
 };
 
-static inline void point_look(struct clock_point *p, const struct clock_window *w,
+/* True: it lowers the lines. */
+static inline bool point_look(struct clock_point *p, const struct clock_window *w,
 			      const struct hull *h, uint64_t g, uint64_t u)
 {
 	double y = (double)(int64_t)((u - g) - (w->u0 - w->g0));
@@ -124,6 +131,7 @@ static inline void point_look(struct clock_point *p, const struct clock_window *
 	p->y = h == &w->below ? -y : y;
 	p->known = u && fabs(p->x) < HULL_MAX && fabs(y) < HULL_MAX;
 	p->bound = hull_bound(h, p->x);
+	return p->known && p->y + GPUCLOCK_HOST_NS + h->near < p->bound;
 }
 
 static struct sight_points window_points(const struct clock_window *w,
@@ -131,9 +139,10 @@ static struct sight_points window_points(const struct clock_window *w,
 {
 	struct sight_points p;
 
-	point_look(&p.start, w, &w->above, s->gpu_start_ns, s->start_ns);
-	point_look(&p.stop, w, &w->above, s->gpu_stop_ns, s->stop_ns);
-	point_look(&p.launch, w, &w->below, s->gpu_first_ns ?: s->gpu_start_ns, s->launch_ns);
+	p.news = point_look(&p.start, w, &w->above, s->gpu_start_ns, s->start_ns);
+	p.news |= point_look(&p.stop, w, &w->above, s->gpu_stop_ns, s->stop_ns);
+	p.news |= point_look(&p.launch, w, &w->below, s->gpu_first_ns ?: s->gpu_start_ns,
+			     s->launch_ns);
 	return p;
 }
 
@@ -164,20 +173,20 @@ static bool window_add_point(struct clock_window *w, struct hull *h, const struc
 static bool window_add(struct clock_window *w, const struct gpuclock_sight *s,
 		       const struct sight_points *p)
 {
-	bool straight = window_add_point(w, &w->above, &w->below, &p->start) &&
-			window_add_point(w, &w->above, &w->below, &p->stop) &&
-			window_add_point(w, &w->below, &w->above, &p->launch);
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
 	if (s->gpu_start_ns >= w->newest_stop)
 		w->kernels++;
 	if (s->gpu_stop_ns > w->newest_stop)
 		w->newest_stop = s->gpu_stop_ns;
-	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
-		w->fitted_x = x;
-		straight = window_fit(w);
-	}
-	return straight;
+	if (p->news && !(window_add_point(w, &w->above, &w->below, &p->start) &&
+			 window_add_point(w, &w->above, &w->below, &p->stop) &&
+			 window_add_point(w, &w->below, &w->above, &p->launch)))
+		return false;
+	if (!w->changed || x - REFIT_NS < w->fitted_x)
+		return true;
+	w->fitted_x = x;
+	return window_fit(w);
 }
 
 static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
@@ -187,14 +196,15 @@ static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 	return window_add(w, s, &p);
 }
 
+/* What brings no news lies where all else does. */
 static enum gpuclock_verdict window_judge(const struct clock_window *w,
 					  const struct gpuclock_sight *s,
 					  const struct sight_points *p)
 {
-	if (point_is_beyond(&p->start, &w->below, GPUCLOCK_STEP_NS) ||
-	    point_is_beyond(&p->stop, &w->below, GPUCLOCK_STEP_NS))
+	if (p->news && (point_is_beyond(&p->start, &w->below, GPUCLOCK_STEP_NS) ||
+			point_is_beyond(&p->stop, &w->below, GPUCLOCK_STEP_NS)))
 		return GPUCLOCK_FUTURE;
-	if (point_is_beyond(&p->launch, &w->above, PAST_NS))
+	if (p->news && point_is_beyond(&p->launch, &w->above, PAST_NS))
 		return GPUCLOCK_PAST;
 	if (s->start_ns && !p->start.known)
 		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
@@ -211,6 +221,7 @@ int gpuclock_new(struct gpuclock **cp)
 	if (!c)
 		return -ENOMEM;
 	c->least_apart = UNKNOWN_U64;
+	c->unit = COARSEST_NS;
 	window_begin(&c->w[0], 0, 0);
 	window_begin(&c->trial, 0, 0);
 	*cp = c;
@@ -330,16 +341,24 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
+/* A difference that says more of the grid than those before. */
+static void gpuclock_note_apart(struct gpuclock *c, uint64_t apart)
+{
+	if (apart < c->least_apart)
+		c->least_apart = apart;
+	c->grid = common_divisor(apart, c->grid);
+	c->unit = c->grid > 1 ? c->grid : c->least_apart;
+	if (c->unit > COARSEST_NS)
+		c->unit = COARSEST_NS;
+}
+
+static void gpuclock_note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 {
 	uint64_t apart = gpu_ns > c->last_gpu ? gpu_ns - c->last_gpu : c->last_gpu - gpu_ns;
 
-	if (apart && c->last_gpu) {
-		if (apart < c->least_apart)
-			c->least_apart = apart;
-		if (c->grid != 1 && (!c->grid || apart % c->grid))
-			c->grid = common_divisor(apart, c->grid);
-	}
+	if (apart && c->last_gpu &&
+	    (apart < c->least_apart || (c->grid != 1 && apart % c->grid)))
+		gpuclock_note_apart(c, apart);
 	c->last_gpu = gpu_ns;
 }
 
@@ -360,8 +379,8 @@ static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight
 /* Stamps that are told of, whatever they are worth. */
 static void gpuclock_note(struct gpuclock *c, const struct gpuclock_sight *s)
 {
-	note_stamp(c, s->gpu_start_ns);
-	note_stamp(c, s->gpu_stop_ns);
+	gpuclock_note_stamp(c, s->gpu_start_ns);
+	gpuclock_note_stamp(c, s->gpu_stop_ns);
 }
 
 static bool gpuclock_is_beyond(const struct gpuclock *c, const struct gpuclock_sight *s)
@@ -418,25 +437,6 @@ bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
 
 /* ---- questions ----------------------------------------------------------- */
 
-/* No coarser than any that is known. */
-static uint64_t known_resolution(const struct gpuclock *c)
-{
-	uint64_t ns = c->grid > 1 ? c->grid : c->least_apart;
-
-	return ns < COARSEST_NS ? ns : COARSEST_NS;
-}
-
-/*
- * The number that all differences are multiples of.  A clock without such a grid (its tick
- * is no whole number of ns) is no coarser than the least difference, nor than any known.
- */
-static uint64_t gpuclock_resolution_of(const struct gpuclock *c)
-{
-	if (c->grid != 1)
-		return c->grid ? c->grid : UNKNOWN_U64;
-	return known_resolution(c);
-}
-
 /* Rounded up. */
 static uint64_t whole_ns(double ns)
 {
@@ -445,27 +445,19 @@ static uint64_t whole_ns(double ns)
 	return (uint64_t)whole + ((double)whole < ns);
 }
 
-bool gpuclock_latest(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi)
-{
-	const struct clock_window *w = &c->w[0];
-	double x = window_x(w, gpu_ns);
-
-	if (hull_is_empty(&w->above) || fabs(x) >= HULL_MAX)
-		return false;
-	*hi = gpu_ns + (w->u0 - w->g0) + whole_ns(hull_bound(&w->above, x)) + known_resolution(c);
-	return true;
-}
-
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
 {
 	const struct clock_window *w = &c->w[0];
-	double down = hull_bound(&w->below, window_x(w, gpu_ns));
+	uint64_t base = gpu_ns + (w->u0 - w->g0);
+	double down, x = window_x(w, gpu_ns);
 
-	if (!gpuclock_latest(c, gpu_ns, hi))
+	if (hull_is_empty(&w->above) || fabs(x) >= HULL_MAX)
 		return false;
-	*lo = 0;
-	if (down < HUGE_VAL)
-		*lo = gpu_ns + (w->u0 - w->g0) - whole_ns(down) - known_resolution(c);
+	*hi = base + whole_ns(hull_bound(&w->above, x)) + c->unit;
+	if (!lo)
+		return true;
+	down = hull_bound(&w->below, x);
+	*lo = down < HUGE_VAL ? base - whole_ns(down) - c->unit : 0;
 	if (*lo > *hi)			/* bent, and not found out yet */
 		*lo = *hi;
 	return true;
@@ -478,7 +470,7 @@ uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
 
 	if (!c->grid)			/* no two stamps have differed yet */
 		return UNKNOWN_U64;
-	return known_resolution(c) + whole_ns((double)(int64_t)span_ns * drift);
+	return c->unit + whole_ns((double)(int64_t)span_ns * drift);
 }
 
 void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
@@ -491,7 +483,7 @@ void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
 		.has_drift = !hull_is_empty(&w->above) && !hull_is_empty(&w->below),
 		.drift_ppm = -1e6 * (w->above.min + w->above.max) / 2,
 		.drift_error_ppm = 1e6 * (w->above.max - w->above.min) / 2,
-		.resolution_ns = gpuclock_resolution_of(c),
+		.resolution_ns = c->grid > 1 ? c->grid : c->grid ? c->unit : UNKNOWN_U64,
 		.windows = c->windows,
 		.steps = c->steps,
 		.bends = c->bends,

@@ -77,13 +77,10 @@ bool gpuclock_watched(const struct gpuclock_sight *s);
 
 /*
  * The bracket of a stamp's true moment on the host's clock.  False: nothing is
- * known.  *lo = 0: no launch has told how early it can have been.  `hi` is the
- * better guess: its error is the quickest callback's delay.
+ * known.  *lo = 0: no launch has told how early it can have been.  `lo` may be NULL.
+ * `hi` is the better guess: its error is the quickest callback's delay.
  */
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi);
-
-/* The same `hi` alone. */
-bool gpuclock_latest(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *hi);
 
 /*
  * The error of a duration of this clock against the host's, ns: what its resolution and its

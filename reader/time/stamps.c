@@ -277,7 +277,7 @@ static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
 	if (!told->nth || (!ahead && all_read))
 		return false;
 	if (clock)
-		gpuclock_latest(clock, told->sight.gpu_stop_ns, &latest);
+		gpuclock_map(clock, told->sight.gpu_stop_ns, NULL, &latest);
 	if (launch && latest < launch + RING_WORKS * PERIOD_NS)
 		return false;
 	if (!ahead)
@@ -316,7 +316,7 @@ static bool told_is_prompt(const struct gpuclock *clock, const struct stamps_tol
 	uint64_t hi, ran = told->sight.gpu_stop_ns - told->sight.gpu_start_ns;
 
 	return clock && gpuclock_is_sure(clock) && gpuclock_watched(&told->sight) &&
-	       gpuclock_latest(clock, told->sight.gpu_stop_ns, &hi) &&
+	       gpuclock_map(clock, told->sight.gpu_stop_ns, NULL, &hi) &&
 	       told->sight.stop_ns <= hi + ran / 4;
 }
 
@@ -377,9 +377,9 @@ static bool told_is_proof(const struct stamps_channel *ch, const struct gpuclock
 		return false;
 	if (told->group && told->group == ch->proof_group)
 		return false;
-	if (!gpuclock_latest(clock, told->pair.after, &hi) || hi >= launch)
+	if (!gpuclock_map(clock, told->pair.after, NULL, &hi) || hi >= launch)
 		return false;
-	return gpuclock_latest(clock, told->sight.gpu_start_ns, &hi) && hi >= launch;
+	return gpuclock_map(clock, told->sight.gpu_start_ns, NULL, &hi) && hi >= launch;
 }
 
 static bool channel_is_trusted(const struct stamps_channel *ch, uint64_t nth)
@@ -519,7 +519,7 @@ bool stamps_settle_whole(const struct stamps *s, const struct gpuclock *clock,
 
 	if (!told->nth || (!ahead && all_read))
 		return true;
-	if (!w->last_seen || (clock && !gpuclock_latest(clock, w->last_stop, &hi)))
+	if (!w->last_seen || (clock && !gpuclock_map(clock, w->last_stop, NULL, &hi)))
 		return false;
 	return moment_is_early(s, w, launch, hi, ahead);
 }
