@@ -507,6 +507,32 @@ TEST(channels_that_are_judged_at_once_are_judged_as_by_themselves)
 	gpuclock_free(a.clock);
 }
 
+static bool told_is_strange(const struct stamps_told *told)
+{
+	struct stamps_whole whole = STAMPS_NONE;
+
+	stamps_whole_add(&whole, &s, &told->pair, told->nth, told->sight.start_ns,
+			 told->sight.stop_ns);
+	return whole.strange;
+}
+
+TEST_LOOP(channel_that_lied_or_may_have_is_looked_at_by_itself, 0, 3)
+{
+	struct stamps_told told = kernel(host), other = kernel(host - 300 * US);
+
+	told_read(&s, &told);
+	ck_assert(!told_is_strange(&told));
+	if (_i == 0) {
+		stamps_suspect(&s);
+	} else if (_i == 1) {			/* told in order, and then an earlier kernel's */
+		told_read(&s, &other);
+	} else {
+		other.sight.gpu_stop_ns = 0;
+		ck_assert_int_eq(tell(&other), STAMP_ZERO);
+	}
+	ck_assert(told_is_strange(&told));
+}
+
 /* The kernels that are remembered, as a walk over all of them finds those that ran at once. */
 struct walk {
 	struct stamps_kernel kernel[STAMPS_KERNELS];

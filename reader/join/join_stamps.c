@@ -140,55 +140,6 @@ static void note_replay(struct recon_comm *rcomm, const struct op *op)
 	rcomm->eager = !op->graph;
 }
 
-/* All channels of an operation. */
-struct spans {
-	struct stamps_told told;	/* what they have in common */
-	struct stamps_whole whole;
-};
-
-static void spans_add_up(const struct recon *r, struct recon_comm *rcomm,
-			 const struct open_op *o, struct spans *sum)
-{
-	const struct tick_clock *clock = host_clock(r, rcomm);
-
-	note_loss(r, rcomm);
-	told_by(&sum->told, r, clock, o);
-	sum->whole = STAMPS_NONE;
-	RECON_EACH_SPAN(o, span)
-		stamps_whole_add(&sum->whole, &rcomm->stamps, &span->pair, o->op.nth,
-				 timeline_mono(clock, span->pair.start_ticks),
-				 timeline_mono(clock, span->pair.stop_ticks));
-}
-
-static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct open_op *o,
-			 struct spans *sum, bool all_read)
-{
-	struct stamps *stamps = &rcomm->stamps;
-	bool settled = true;
-
-	if (stamps_settle_whole(stamps, gpu_clock(rcomm), &sum->whole, &sum->told, all_read)) {
-		RECON_EACH_SPAN(o, span)
-			stamps_believe(stamps, &span->pair);
-		return true;
-	}
-	RECON_EACH_SPAN(o, span) {
-		told_on(&sum->told, host_clock(r, rcomm), &span->pair);
-		settled &= stamps_settle(stamps, gpu_clock(rcomm), &sum->told, all_read);
-	}
-	return settled;
-}
-
-bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
-{
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	struct spans sum;
-
-	if (!rcomm || !o->spans)
-		return true;
-	spans_add_up(r, rcomm, o, &sum);
-	return spans_settle(r, rcomm, o, &sum, all_read);
-}
-
 void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct op *op,
 			 bool watched, int64_t missing)
 {
@@ -206,8 +157,26 @@ void join_note_uncounted(struct recon *r, struct recon_comm *rcomm, const struct
 		rcomm->missing += (uint64_t)missing;
 }
 
-static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
-			       struct open_op *o, struct stamps_told *told)
+static bool spans_settle(struct recon *r, struct recon_comm *rcomm, const struct open_op *o,
+			 const struct stamps_whole *whole, struct stamps_told *told, bool all_read)
+{
+	struct stamps *stamps = &rcomm->stamps;
+	bool settled = true;
+
+	if (stamps_settle_whole(stamps, gpu_clock(rcomm), whole, told, all_read)) {
+		RECON_EACH_SPAN(o, span)
+			stamps_believe(stamps, &span->pair);
+		return true;
+	}
+	RECON_EACH_SPAN(o, span) {
+		told_on(told, host_clock(r, rcomm), &span->pair);
+		settled &= stamps_settle(stamps, gpu_clock(rcomm), told, all_read);
+	}
+	return settled;
+}
+
+static void spans_judge_each(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
+			     struct open_op *o, struct stamps_told *told)
 {
 	RECON_EACH_SPAN(o, span) {
 		enum stamp_fault fault;
@@ -220,7 +189,8 @@ static void judge_each_channel(struct reconstruct *rc, struct recon *r, struct r
 }
 
 static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
-			struct open_op *o, struct spans *sum)
+			struct open_op *o, const struct stamps_whole *whole,
+			struct stamps_told *told)
 {
 	if (join_has_drifted(r, rcomm, &o->op)) {
 		RECON_EACH_SPAN(o, span)
@@ -230,42 +200,57 @@ static void spans_judge(struct reconstruct *rc, struct recon *r, struct recon_co
 	if (rcomm->gpu)
 		rcomm->gpu->now = r->process->clock;
 	note_replay(rcomm, &o->op);
-	if (!stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), &sum->whole, &sum->told))
-		judge_each_channel(rc, r, rcomm, o, &sum->told);
+	if (!stamps_judge_whole(&rcomm->stamps, gpu_clock(rcomm), whole, told))
+		spans_judge_each(rc, r, rcomm, o, told);
 	if (o->unsure || o->op.stamps_refused)
 		return;
-	o->op.gpu_start_ns = sum->whole.first_start;
-	o->op.gpu_stop_ns = sum->whole.last_stop;
+	o->op.gpu_start_ns = whole->first_start;
+	o->op.gpu_stop_ns = whole->last_stop;
+}
+
+/* `judged` is o, or NULL.  False: they are to be settled, and are not; nor are they judged then. */
+static bool spans_take(struct reconstruct *rc, struct recon *r, const struct open_op *o,
+		       struct open_op *judged, bool settle, bool all_read)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	struct stamps_whole whole = STAMPS_NONE;
+	const struct tick_clock *clock;
+	struct stamps_told told;
+
+	if (!rcomm || !o->spans)
+		return true;
+	if (judged)
+		look_for_gpu(rc, r, rcomm, o->op.comm_index);
+	clock = host_clock(r, rcomm);
+	note_loss(r, rcomm);
+	told_by(&told, r, clock, o);
+	RECON_EACH_SPAN(o, span) {
+		stamps_whole_add(&whole, &rcomm->stamps, &span->pair, o->op.nth,
+				 timeline_mono(clock, span->pair.start_ticks),
+				 timeline_mono(clock, span->pair.stop_ticks));
+		whole.strange |= !settle && !stamps_are_sure(&rcomm->stamps, &span->pair);
+	}
+	if (settle && !spans_settle(r, rcomm, o, &whole, &told, all_read))
+		return false;
+	if (judged)
+		spans_judge(rc, r, rcomm, judged, &whole, &told);
+	return true;
+}
+
+bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
+{
+	return spans_take(NULL, r, o, NULL, true, all_read);
 }
 
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	struct spans sum;
-
 	o->unjudged = false;
-	if (!rcomm || !o->spans)
-		return;
-	look_for_gpu(rc, r, rcomm, o->op.comm_index);
-	spans_add_up(r, rcomm, o, &sum);
-	RECON_EACH_SPAN(o, span)
-		sum.whole.strange |= !stamps_are_sure(&rcomm->stamps, &span->pair);
-	spans_judge(rc, r, rcomm, o, &sum);
+	spans_take(rc, r, o, o, false, false);
 }
 
 bool join_finish_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
-	struct spans sum;
-
-	if (!rcomm || !o->spans)
-		return true;
-	look_for_gpu(rc, r, rcomm, o->op.comm_index);
-	spans_add_up(r, rcomm, o, &sum);
-	if (!spans_settle(r, rcomm, o, &sum, false))
-		return false;
-	spans_judge(rc, r, rcomm, o, &sum);
-	return true;
+	return spans_take(rc, r, o, o, true, false);
 }
 
 void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)

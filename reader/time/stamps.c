@@ -112,8 +112,10 @@ void stamps_read(struct stamps *s, struct stamps_pair *pair, bool is_receive, ui
 	pair->queue = (uint8_t)channel_queue(ch, pair, is_receive, group);
 	q = &ch->queue[pair->queue];
 	pair->fault = (uint8_t)check_order(ch, q, pair, group, nth);
-	if (pair->fault != STAMP_GOOD)
+	if (pair->fault != STAMP_GOOD) {
+		s->lied = true;
 		return;
+	}
 	pair->place = ++q->told;
 	pair->after = ch->newest_stop;
 	pair->after_nth = ch->newest_nth;
@@ -340,6 +342,7 @@ static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *c
 static void channel_distrust(struct stamps *s, struct stamps_channel *ch, enum stamp_fault fault)
 {
 	ch->sane_left = STAMPS_SANE;
+	s->lied = true;
 	if (fault != STAMP_REPEATED && fault != STAMP_DRIFTED)
 		return;
 	ch->proofs_left = STAMPS_PROOFS;
@@ -352,6 +355,7 @@ void stamps_suspect(struct stamps *s)
 {
 	if (!s->drifted && s->immune)
 		return;
+	s->lied = true;
 	for (int i = 0; i < STAMPS_CHANNELS; i++) {
 		struct stamps_channel *ch = &s->channel[i];
 
@@ -457,44 +461,12 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 
 /* ---- all channels at once ------------------------------------------------- */
 
-static bool pair_is_strange(const struct stamps *s, const struct stamps_pair *pair, uint64_t nth)
+bool stamps_lied_near(const struct stamps *s, const struct stamps_pair *pair, uint64_t nth)
 {
-	const struct stamps_channel *ch = &s->channel[pair->channel % STAMPS_CHANNELS];
-	const struct stamps_queue *q = &ch->queue[pair->queue];
+	const struct stamps_channel *ch = &s->channel[pair->channel];
 
-	return pair->channel >= STAMPS_CHANNELS || pair->fault != STAMP_GOOD ||
-	       !channel_is_trusted(ch, nth) || (q->nlies && queue_has_lied(q, pair->place));
-}
-
-void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
-		      const struct stamps_pair *pair, uint64_t nth, uint64_t start_ns,
-		      uint64_t stop_ns)
-{
-	int64_t start_delay = (int64_t)(start_ns - pair->start);
-	int64_t stop_delay = (int64_t)(stop_ns - pair->stop);
-
-	if (!start_ns || !stop_ns || pair_is_strange(s, pair, nth))
-		w->strange = true;
-	if (start_delay < w->start_delay) {
-		w->start_delay = start_delay;
-		w->tight_start = pair->start;
-	}
-	if (stop_delay < w->stop_delay) {
-		w->stop_delay = stop_delay;
-		w->tight_stop = pair->stop;
-	}
-	if (pair->start < w->first_start)
-		w->first_start = pair->start;
-	if (pair->start > w->last_start)
-		w->last_start = pair->start;
-	if (pair->stop < w->first_stop)
-		w->first_stop = pair->stop;
-	if (pair->stop > w->last_stop)
-		w->last_stop = pair->stop;
-	if (stop_ns > w->last_seen)
-		w->last_seen = stop_ns;
-	if (pair->channel >= w->channels)
-		w->channels = pair->channel + 1u;
+	return !channel_is_trusted(ch, nth) ||
+	       queue_has_lied(&ch->queue[pair->queue], pair->place);
 }
 
 /* Stamps of then, or of before: nothing later can have told them. */

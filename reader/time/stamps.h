@@ -88,6 +88,7 @@ struct stamps {
 	uint64_t newest_ns;		/* time when it was posted */
 	bool immune;			/* the drift that was suspected did no harm */
 	bool drifted;			/* the drift did harm, after all */
+	bool lied;			/* some channel has lied or may have: each is looked at */
 	uint32_t nkernels;
 	uint64_t greatest;		/* group of any of them so far */
 	uint32_t channels;		/* seen in use */
@@ -160,10 +161,41 @@ static const struct stamps_whole STAMPS_NONE = {
 	.start_delay = INT64_MAX, .stop_delay = INT64_MAX,
 };
 
+/* The channel is not trusted then, or what its queue told then was not true. */
+bool stamps_lied_near(const struct stamps *s, const struct stamps_pair *pair, uint64_t nth);
+
 /* The times are those of its callbacks, ns of the clock that the GPU's is compared with. */
-void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
-		      const struct stamps_pair *pair, uint64_t nth, uint64_t start_ns,
-		      uint64_t stop_ns);
+static inline void stamps_whole_add(struct stamps_whole *w, const struct stamps *s,
+				    const struct stamps_pair *pair, uint64_t nth,
+				    uint64_t start_ns, uint64_t stop_ns)
+{
+	int64_t start_delay = (int64_t)(start_ns - pair->start);
+	int64_t stop_delay = (int64_t)(stop_ns - pair->stop);
+
+	if (!pair->place || !start_ns || !stop_ns ||
+	    (s->lied && stamps_lied_near(s, pair, nth)))
+		w->strange = true;
+	if (start_delay < w->start_delay) {
+		w->start_delay = start_delay;
+		w->tight_start = pair->start;
+	}
+	if (stop_delay < w->stop_delay) {
+		w->stop_delay = stop_delay;
+		w->tight_stop = pair->stop;
+	}
+	if (pair->start < w->first_start)
+		w->first_start = pair->start;
+	if (pair->start > w->last_start)
+		w->last_start = pair->start;
+	if (pair->stop < w->first_stop)
+		w->first_stop = pair->stop;
+	if (pair->stop > w->last_stop)
+		w->last_stop = pair->stop;
+	if (stop_ns > w->last_seen)
+		w->last_seen = stop_ns;
+	if (pair->channel >= w->channels)
+		w->channels = pair->channel + 1u;
+}
 
 /*
  * As stamps_settle(), of all.  `told` has what all channels have in common.  True: each may be
