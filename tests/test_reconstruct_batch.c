@@ -106,6 +106,28 @@ TEST(launch_whose_stamps_are_settled_waits_for_its_group_event_all_the_same)
 	ck_assert_uint_eq(done(7)->fused, 0);
 }
 
+/* So much was posted before its kernel ended that its stamps may be another's. */
+TEST(launch_whose_stamps_are_never_settled_has_no_gpu_time)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(member(7, GROUP, 1, 50));
+	end_group(GROUP);
+	give(fx_kernel(101, 7, 0, 1000, 2000));
+	fx_wait(&fx, 0);
+	for (uint64_t i = 0; i < 70; i++) {
+		give(member(10 + i, GROUP + 10 + i, 1, 100 + i));
+		end_group(GROUP + 10 + i);
+	}
+	give(fx_kernel(102, 10, 0, 5000, 9000));
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(done(7)->stamps_refused, 0);
+	fx_wait(&fx, 1000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert_uint_eq(done(10)->stamps_refused, 1);
+	ck_assert_int_eq(done(10)->stamps_why, STAMP_DISTRUSTED);
+	ck_assert_uint_eq(done(10)->gpu_start_ns, 0);
+}
+
 TEST(member_that_is_read_after_its_group_event_is_of_the_launch_all_the_same)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
