@@ -224,14 +224,15 @@ static bool spans_take(struct reconstruct *rc, struct recon *r, const struct ope
 	clock = host_clock(r, rcomm);
 	note_loss(r, rcomm);
 	told_by(&told, r, clock, o);
-	RECON_EACH_SPAN(o, span) {
+	RECON_EACH_SPAN(o, span)
 		stamps_whole_add(&whole, &rcomm->stamps, &span->pair, o->op.nth,
 				 timeline_mono(clock, span->pair.start_ticks),
 				 timeline_mono(clock, span->pair.stop_ticks));
-		whole.strange |= !settle && !stamps_are_sure(&rcomm->stamps, &span->pair);
-	}
 	if (settle && !spans_settle(r, rcomm, o, &whole, &told, all_read))
 		return false;
+	if (!settle)
+		RECON_EACH_SPAN(o, span)
+			whole.strange |= !stamps_are_sure(&rcomm->stamps, &span->pair);
 	if (judged)
 		spans_judge(rc, r, rcomm, judged, &whole, &told);
 	return true;

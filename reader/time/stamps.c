@@ -25,11 +25,12 @@
 static unsigned int channel_queue(const struct stamps_channel *ch, const struct stamps_pair *pair,
 				  bool is_receive, uint64_t group)
 {
-	unsigned int i = ch->queue[1].start > ch->queue[0].start;
+	unsigned int i;
 
 	if (group)
 		return !is_receive;
 	/* the one that it is closest to, which finds a place for it if there is any */
+	i = ch->queue[1].start > ch->queue[0].start;
 	return pair->start + SLOP_NS < ch->queue[i].start ? !i : i;
 }
 

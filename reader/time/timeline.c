@@ -18,9 +18,8 @@ static uint64_t span_between(const struct tick_clock *clock, uint64_t from, uint
 	return from && to ? timeline_span(clock, from, to) : UNKNOWN_U64;
 }
 
-static uint64_t exec_kernel_gpu(const struct tick_clock *clock, const struct op *op)
+static uint64_t exec_kernel_gpu(const struct op *op)
 {
-	(void)clock;
 	if (op->end_unstamped || !timeline_stamps_sane(op->gpu_start_ns, op->gpu_stop_ns))
 		return UNKNOWN_U64;
 	return op->gpu_stop_ns - op->gpu_start_ns;
@@ -37,47 +36,34 @@ static uint64_t exec_kernel_cpu(const struct tick_clock *clock, const struct op 
 	return span_between(clock, op->kernel_start_ticks, op->kernel_stop_ticks);
 }
 
-static uint64_t exec_proxy_cpu(const struct tick_clock *clock, const struct op *op)
-{
-	return span_between(clock, op->proxy_start_ticks, op->proxy_stop_ticks);
-}
-
 /* Sources in the order of trust: the first that knows decides. */
-static const struct {
-	enum timing_source source;
-	uint64_t (*exec_ns)(const struct tick_clock *clock, const struct op *op);
-} sources[] = {
-	{ TIMING_KERNEL_GPU, exec_kernel_gpu },
-	{ TIMING_KERNEL_CPU, exec_kernel_cpu },
-	{ TIMING_PROXY_CPU,  exec_proxy_cpu },
-};
-
-static void place_exec(const struct tick_clock *clock, struct op *op)
+static enum timing_source exec_source(const struct tick_clock *clock, const struct op *op,
+				      uint64_t *exec_ns)
 {
-	op->exec_ns = UNKNOWN_U64;
-	op->exec_error_ns = UNKNOWN_U64;
-	op->source = op->is_ce ? TIMING_ENQUEUE_CPU : TIMING_NONE;
-	for (size_t i = 0; op->complete && !op->is_ce && i < sizeof(sources) / sizeof(*sources);
-	     i++) {
-		op->exec_ns = sources[i].exec_ns(clock, op);
-		if (op->exec_ns == UNKNOWN_U64)
-			continue;
-		op->source = sources[i].source;
-		break;
-	}
-	op->sampled = op->exec_ns != UNKNOWN_U64;
+	*exec_ns = UNKNOWN_U64;
+	if (op->is_ce)
+		return TIMING_ENQUEUE_CPU;
+	if (!op->complete)
+		return TIMING_NONE;
+	*exec_ns = exec_kernel_gpu(op);
+	if (*exec_ns != UNKNOWN_U64)
+		return TIMING_KERNEL_GPU;
+	*exec_ns = exec_kernel_cpu(clock, op);
+	if (*exec_ns != UNKNOWN_U64)
+		return TIMING_KERNEL_CPU;
+	*exec_ns = span_between(clock, op->proxy_start_ticks, op->proxy_stop_ticks);
+	return *exec_ns != UNKNOWN_U64 ? TIMING_PROXY_CPU : TIMING_NONE;
 }
 
-static uint64_t queue_ns(const struct tick_clock *clock, const struct op *op)
+static uint64_t queue_ns(const struct tick_clock *clock, const struct op *op, uint64_t posted)
 {
-	uint64_t from = op->api_start_ticks ? op->api_start_ticks : op->start_ticks;
 	uint64_t watched = span_between(clock, op->kernel_start_ticks, op->kernel_stop_ticks);
 
 	if (op->source != TIMING_KERNEL_GPU || watched == UNKNOWN_U64)
 		return UNKNOWN_U64;
 	if ((double)watched < 0.9 * (double)op->exec_ns)
 		return UNKNOWN_U64;
-	return span_between(clock, from, op->kernel_start_ticks);
+	return span_between(clock, posted, op->kernel_start_ticks);
 }
 
 /* A moment of the GPU's, and at least how much earlier it can have been. */
@@ -142,8 +128,10 @@ void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struc
 
 	op->enqueued_ns = timeline_mono(clock, posted);
 	op->enqueue_ns = span_between(clock, op->start_ticks, op->stop_ticks);
-	place_exec(clock, op);
-	op->queue_ns = queue_ns(clock, op);
+	op->source = exec_source(clock, op, &op->exec_ns);
+	op->exec_error_ns = UNKNOWN_U64;
+	op->sampled = op->exec_ns != UNKNOWN_U64;
+	op->queue_ns = queue_ns(clock, op, posted);
 	place_on_gpu(gpu, clock, op);
 	op->started_ns = started_ns(clock, op);
 	op->unseen_ns = unseen_ns(clock, op);
