@@ -27,6 +27,7 @@
 #define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
 #define SURE_KERNELS	16	/* by so many, the latest moment of a stamp is known well */
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
+#define FAR_NS		(INT64_C(1) << 42)	/* 73 minutes: in no window that began then */
 #define ROUNDED_NS	1	/* by so much nothing bends */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
@@ -64,7 +65,7 @@ static void window_begin(struct clock_window *w, uint64_t g, uint64_t u)
 	hull_begin(&w->below);
 }
 
-/* Moments further from the window's origin than HULL_MAX are not of this clock. */
+/* Moments further away than FAR_NS are not of this clock. */
 static double window_x(const struct clock_window *w, uint64_t g)
 {
 	return (double)(int64_t)(g - w->g0);
@@ -111,13 +112,13 @@ static bool window_fit(struct clock_window *w)
 
 /* A moment of a sight as a window sees it. */
 struct clock_point {
-	bool known;		/* it was told, and is not too far away */
-	double x, y;		/* y: upside down as its hull is */
+	double x, y;		/* y: upside down as its hull is; HUGE_VAL: not told */
 	double bound;		/* of its hull */
 };
 
 struct sight_points {
 	struct clock_point start, stop, launch;	/* launch: the least that its start can be */
+	bool far;		/* too far from the window's origin to be of this clock */
 	bool news;		/* one of them keeps lines lower than its hull does */
 };
 
@@ -128,10 +129,9 @@ static inline bool point_look(struct clock_point *p, const struct clock_window *
 	double y = (double)(int64_t)((u - g) - (w->u0 - w->g0));
 
 	p->x = window_x(w, g);
-	p->y = h == &w->below ? -y : y;
-	p->known = u && fabs(p->x) < HULL_MAX && fabs(y) < HULL_MAX;
+	p->y = !u ? HUGE_VAL : h == &w->below ? -y : y;
 	p->bound = hull_bound(h, p->x);
-	return p->known && p->y + GPUCLOCK_HOST_NS + h->near < p->bound;
+	return p->y + GPUCLOCK_HOST_NS + h->near < p->bound;
 }
 
 static struct sight_points window_points(const struct clock_window *w,
@@ -143,19 +143,14 @@ static struct sight_points window_points(const struct clock_window *w,
 	p.news |= point_look(&p.stop, w, &w->above, s->gpu_stop_ns, s->stop_ns);
 	p.news |= point_look(&p.launch, w, &w->below, s->gpu_first_ns ?: s->gpu_start_ns,
 			     s->launch_ns);
+	p.far = fabs(p.start.x) >= FAR_NS || fabs(p.start.y) >= FAR_NS;
 	return p;
 }
 
 /* Does it lie behind all lines, those above the other hull, by more than that? */
 static bool point_is_beyond(const struct clock_point *p, const struct hull *other, double by_ns)
 {
-	return p->known && p->y + by_ns < p->bound && p->y + by_ns < -hull_bound(other, p->x);
-}
-
-/* Did its callback come later than that, for sure? */
-static bool point_is_late(const struct clock_point *p, double by_ns)
-{
-	return p->known && p->y - by_ns > p->bound;
+	return p->y + by_ns < p->bound && p->y + by_ns < -hull_bound(other, p->x);
 }
 
 /* False: the line cannot be straight between this point and the others. */
@@ -164,7 +159,7 @@ static bool window_add_point(struct clock_window *w, struct hull *h, const struc
 {
 	double y = p->y + GPUCLOCK_HOST_NS;
 
-	if (!p->known || y + h->near >= p->bound || !hull_add(h, p->x, y))
+	if (y + h->near >= p->bound || !hull_add(h, p->x, y))
 		return true;
 	w->changed = true;
 	return y + ROUNDED_NS >= -hull_bound(other, p->x);
@@ -198,18 +193,22 @@ static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 
 /* What brings no news lies where all else does. */
 static enum gpuclock_verdict window_judge(const struct clock_window *w,
-					  const struct gpuclock_sight *s,
 					  const struct sight_points *p)
 {
-	if (p->news && (point_is_beyond(&p->start, &w->below, GPUCLOCK_STEP_NS) ||
-			point_is_beyond(&p->stop, &w->below, GPUCLOCK_STEP_NS)))
+	if (p->far)
+		return p->start.y < 0 ? GPUCLOCK_FUTURE : GPUCLOCK_PAST;
+	if (!p->news)
+		return GPUCLOCK_FITS;
+	if (point_is_beyond(&p->start, &w->below, GPUCLOCK_STEP_NS) ||
+	    point_is_beyond(&p->stop, &w->below, GPUCLOCK_STEP_NS))
 		return GPUCLOCK_FUTURE;
-	if (p->news && point_is_beyond(&p->launch, &w->above, PAST_NS))
-		return GPUCLOCK_PAST;
-	if (s->start_ns && !p->start.known)
-		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
-		       GPUCLOCK_FUTURE : GPUCLOCK_PAST;
-	return GPUCLOCK_FITS;
+	return point_is_beyond(&p->launch, &w->above, PAST_NS) ? GPUCLOCK_PAST : GPUCLOCK_FITS;
+}
+
+/* The callback of its start came later than any clock bends, for sure. */
+static bool sight_is_late(const struct sight_points *p)
+{
+	return p->start.y - GPUCLOCK_STEP_NS > p->start.bound;
 }
 
 /* ---- the windows --------------------------------------------------------- */
@@ -314,7 +313,7 @@ static bool gpuclock_try(struct gpuclock *c, const struct gpuclock_sight *s)
 {
 	const struct sight_points p = window_points(&c->trial, s);
 
-	if (!c->trials || window_judge(&c->trial, s, &p) != GPUCLOCK_FITS ||
+	if (!c->trials || window_judge(&c->trial, &p) != GPUCLOCK_FITS ||
 	    !window_add(&c->trial, s, &p)) {
 		window_begin(&c->trial, s->gpu_start_ns, s->start_ns);
 		window_take(&c->trial, s);
@@ -366,7 +365,7 @@ static void gpuclock_note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
 				 const struct sight_points *p, enum gpuclock_verdict verdict)
 {
-	bool late = verdict != GPUCLOCK_FUTURE && point_is_late(&p->start, GPUCLOCK_STEP_NS);
+	bool late = verdict != GPUCLOCK_FUTURE && sight_is_late(p);
 	enum watched watched = sight_was_watched(s);
 
 	if (verdict == GPUCLOCK_FUTURE || (watched == WATCHED && (late || verdict)))
@@ -385,7 +384,7 @@ static void gpuclock_note(struct gpuclock *c, const struct gpuclock_sight *s)
 
 static bool gpuclock_is_beyond(const struct gpuclock *c, const struct gpuclock_sight *s)
 {
-	return !c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2;
+	return !c->windows || (int64_t)(s->start_ns - c->w[0].u0) > FAR_NS / 2;
 }
 
 static void gpuclock_take(struct gpuclock *c, const struct gpuclock_sight *s,
@@ -408,7 +407,7 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
 	if (gpuclock_is_beyond(c, s))
 		gpuclock_begin_anew(c, s);
 	p = window_points(&c->w[0], s);
-	verdict = window_judge(&c->w[0], s, &p);
+	verdict = window_judge(&c->w[0], &p);
 	if (gpuclock_has_stepped(c, s, &p, verdict)) {
 		verdict = GPUCLOCK_FITS;
 		p = window_points(&c->w[0], s);
@@ -426,8 +425,7 @@ bool gpuclock_see_plain(struct gpuclock *c, const struct gpuclock_sight *s)
 	if (!s->start_ns || gpuclock_is_beyond(c, s))
 		return false;
 	p = window_points(&c->w[0], s);
-	if (window_judge(&c->w[0], s, &p) != GPUCLOCK_FITS ||
-	    point_is_late(&p.start, GPUCLOCK_STEP_NS))
+	if (window_judge(&c->w[0], &p) != GPUCLOCK_FITS || sight_is_late(&p))
 		return false;
 	gpuclock_note(c, s);
 	c->trials = 0;
@@ -451,7 +449,7 @@ bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint6
 	uint64_t base = gpu_ns + (w->u0 - w->g0);
 	double down, x = window_x(w, gpu_ns);
 
-	if (hull_is_empty(&w->above) || fabs(x) >= HULL_MAX)
+	if (hull_is_empty(&w->above) || fabs(x) >= FAR_NS)
 		return false;
 	*hi = base + whole_ns(hull_bound(&w->above, x)) + c->unit;
 	if (!lo)

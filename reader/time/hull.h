@@ -19,7 +19,6 @@
 
 #define HULL_POINTS	64
 #define HULL_SLOPE	5000		/* 200 ppm */
-#define HULL_MAX	(INT64_C(1) << 42)	/* coordinates are smaller, and whole numbers */
 #define HULL_NEAR	100000
 
 struct hull_point {
