@@ -60,9 +60,14 @@ struct gpuclock {
 
 static void window_begin(struct clock_window *w, uint64_t g, uint64_t u)
 {
-	*w = (struct clock_window){ .g0 = g, .u0 = u, .fitted_x = INT64_MIN };
+	w->g0 = g;
+	w->u0 = u;
 	hull_begin(&w->above);
 	hull_begin(&w->below);
+	w->fitted_x = INT64_MIN;
+	w->kernels = 0;
+	w->newest_stop = 0;
+	w->changed = false;
 }
 
 /* Moments further away than FAR_NS are not of this clock. */

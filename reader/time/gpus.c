@@ -30,15 +30,6 @@ static bool gpu_is_same(const struct gpu *gpu, const struct process *p, const st
 	return !gpu->has_uuid && gpu->process_id == p->id && gpu->comm == comm;
 }
 
-static struct gpu *gpu_find(const struct gpus *gpus, const struct process *p, const struct comm *c,
-			    uint16_t comm)
-{
-	for (uint32_t i = 0; i < gpus->n; i++)
-		if (gpu_is_same(gpus->at[i], p, c, comm))
-			return gpus->at[i];
-	return NULL;
-}
-
 static struct gpu *gpu_add(struct gpus *gpus)
 {
 	struct gpu *gpu = gpus->n < GPUS_MAX ? calloc(1, sizeof(*gpu)) : NULL;
@@ -52,31 +43,6 @@ static struct gpu *gpu_add(struct gpus *gpus)
 	return gpu;
 }
 
-static bool gpus_has_room(const struct gpus *gpus, uid_t account)
-{
-	uint32_t used = 0;
-
-	for (uint32_t i = 0; i < gpus->n; i++)
-		used += gpus->at[i]->users && gpus->at[i]->account == account;
-	return used < GPUS_OF_USER;
-}
-
-/* One that nobody uses: of a communicator that is gone, else a new one, else any. */
-static struct gpu *gpu_take(struct gpus *gpus)
-{
-	struct gpu *gpu, *spare = NULL;
-
-	for (uint32_t i = 0; i < gpus->n; i++) {
-		gpu = gpus->at[i];
-		if (!gpu->users && !gpu->has_uuid)
-			return gpu;
-		if (!gpu->users)
-			spare = gpu;
-	}
-	gpu = gpu_add(gpus);
-	return gpu ? gpu : spare;
-}
-
 static bool gpu_renew(struct gpu *gpu)
 {
 	struct gpuclock *clock;
@@ -88,23 +54,47 @@ static bool gpu_renew(struct gpu *gpu)
 	return true;
 }
 
+/*
+ * The one that it is, else one that nobody uses: of a communicator that is gone, else a new one,
+ * else any.
+ */
+static struct gpu *gpus_find(struct gpus *gpus, const struct process *p, const struct comm *c,
+			     uint16_t comm)
+{
+	struct gpu *gone = NULL, *any = NULL, *gpu;
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < gpus->n; i++) {
+		gpu = gpus->at[i];
+		if (gpu_is_same(gpu, p, c, comm))
+			return gpu;
+		if (gpu->users)
+			used += gpu->account == p->account;
+		else if (gpu->has_uuid)
+			any = gpu;
+		else if (!gone)
+			gone = gpu;
+	}
+	if (used >= GPUS_OF_USER)
+		return NULL;
+	gpu = gone ?: gpu_add(gpus) ?: any;
+	if (!gpu || !gpu_renew(gpu))
+		return NULL;
+	gpu->host = p->clock;
+	gpu->has_uuid = c->has_gpu;
+	memcpy(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid));
+	memcpy(gpu->pci_bus_id, c->pci_bus_id, sizeof(gpu->pci_bus_id));
+	gpu->gpu_index = c->has_gpu ? c->gpu_index : UNKNOWN_I32;
+	return gpu;
+}
+
 struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 {
 	const struct comm *c = process_comm(p, comm);
-	struct gpu *gpu = c ? gpu_find(gpus, p, c, comm) : NULL;
+	struct gpu *gpu = c ? gpus_find(gpus, p, c, comm) : NULL;
 
-	if (!c)
+	if (!gpu)
 		return NULL;
-	if (!gpu) {
-		gpu = gpus_has_room(gpus, p->account) ? gpu_take(gpus) : NULL;
-		if (!gpu || !gpu_renew(gpu))
-			return NULL;
-		gpu->host = p->clock;
-		gpu->has_uuid = c->has_gpu;
-		memcpy(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid));
-		memcpy(gpu->pci_bus_id, c->pci_bus_id, sizeof(gpu->pci_bus_id));
-		gpu->gpu_index = c->has_gpu ? c->gpu_index : UNKNOWN_I32;
-	}
 	gpu->process_id = p->id;
 	gpu->comm = comm;
 	gpu->pid = p->pid;
