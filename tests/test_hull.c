@@ -192,8 +192,8 @@ TEST(points_that_no_line_of_known_slope_touches_are_dropped)
 	ck_assert_uint_eq(h.n, 11);
 	hull_narrow(&h, -2e-5, 4e-5);	/* the edges' slopes are -9e-5, -7e-5 ... 9e-5 */
 	ck_assert_uint_eq(h.n, 4);
-	ck_assert_double_eq(h.p[0].x, -1e7);
-	ck_assert_double_eq(h.p[3].x, 2e7);
+	ck_assert_double_eq(h.p[3].x, -1e7);
+	ck_assert_double_eq(h.p[0].x, 2e7);
 	ck_assert_double_eq(hull_bound(&h, 5e7), 400 + 4e-5 * 3e7);
 	ck_assert_double_eq(hull_bound(&h, -5e7), 100 + 2e-5 * 4e7);
 	hull_narrow(&h, 0, 0);

@@ -24,44 +24,38 @@ static void hull_thin_out(struct hull *h)
 	h->n = h->n / 2 + 1;
 }
 
-/* Point i is new: points left and right of it may have become needless. */
-static void hull_mend(struct hull *h, uint32_t i)
-{
-	struct hull_point *p = h->p, new = p[i];
-	uint32_t left = i, right = i + 1;
-
-	while (left > 0 && (p[left - 1].y >= point_line_at(&new, h->min, p[left - 1].x) ||
-			    (left > 1 && point_needless(&p[left - 2], &p[left - 1], &new))))
-		left--;
-	while (right < h->n && (p[right].y >= point_line_at(&new, h->max, p[right].x) ||
-				(right + 1 < h->n &&
-				 point_needless(&new, &p[right], &p[right + 1]))))
-		right++;
-	for (p[left++] = new; right < h->n; right++)
-		p[left++] = p[right];
-	h->n = left;
-}
-
-/* Most come late: they are looked for from the right end. */
+/* Most points come late: they are looked for, and take others' places, at the right end. */
 bool hull_add(struct hull *h, double x, double y)
 {
-	uint32_t i;
+	const struct hull_point new = { x, y };
+	struct hull_point *p = h->p;
+	uint32_t right, left;
 
 	if (y + h->near >= hull_bound(h, x))
 		return false;
 	if (h->n == HULL_POINTS)
 		hull_thin_out(h);
-	for (i = h->n++; i > 0 && h->p[i - 1].x >= x; i--)
-		h->p[i] = h->p[i - 1];
-	h->p[i] = (struct hull_point){ x, y };
-	hull_mend(h, i);
+	for (right = 0; right < h->n && p[right].x > x; right++)
+		;
+	left = right;
+	/* points on both sides of it may have become needless */
+	while (right > 0 && (p[right - 1].y >= point_line_at(&new, h->max, p[right - 1].x) ||
+			     (right > 1 && point_needless(&new, &p[right - 1], &p[right - 2]))))
+		right--;
+	while (left < h->n && (p[left].y >= point_line_at(&new, h->min, p[left].x) ||
+			       (left + 1 < h->n && point_needless(&p[left + 1], &p[left], &new))))
+		left++;
+	if (left != right + 1)
+		memmove(&p[right + 1], &p[left], (h->n - left) * sizeof(*p));
+	p[right] = new;
+	h->n = h->n + right + 1 - left;
 	return true;
 }
 
-/* The slope of the edge that ends at point i. */
+/* The slope of the edge from point i to the left. */
 static double hull_edge(const struct hull *h, uint32_t i)
 {
-	return (h->p[i].y - h->p[i - 1].y) / (h->p[i].x - h->p[i - 1].x);
+	return (h->p[i].y - h->p[i + 1].y) / (h->p[i].x - h->p[i + 1].x);
 }
 
 void hull_narrow(struct hull *h, double min, double max)
@@ -71,9 +65,9 @@ void hull_narrow(struct hull *h, double min, double max)
 	h->min = min;
 	h->max = max;
 	h->near = 1 + (max - min) * HULL_NEAR;
-	while (h->n > 1 && hull_edge(h, h->n - 1) >= max)
+	while (h->n > 1 && hull_edge(h, h->n - 2) <= min)
 		h->n--;
-	while (h->n - first > 1 && hull_edge(h, first + 1) <= min)
+	while (h->n - first > 1 && hull_edge(h, first) >= max)
 		first++;
 	h->n -= first;
 	memmove(h->p, h->p + first, h->n * sizeof(h->p[0]));
@@ -88,21 +82,21 @@ void hull_begin(struct hull *h)
 
 double hull_bound_between(const struct hull *h, double x)
 {
-	uint32_t i = h->n - 1;
+	uint32_t i = 0;
 
-	while (i > 0 && h->p[i - 1].x >= x)
-		i--;
-	return point_line_at(&h->p[i], i ? hull_edge(h, i) : h->min, x);
+	while (i + 1 < h->n && h->p[i + 1].x >= x)
+		i++;
+	return point_line_at(&h->p[i], i + 1 < h->n ? hull_edge(h, i) : h->min, x);
 }
 
-/* A line of a slope rests on one point of a convex chain: downhill from the last one. */
+/* A line of a slope rests on one point of a convex chain: downhill from the right end. */
 double hull_touch(const struct hull *h, double slope, struct hull_point *point)
 {
-	uint32_t i = h->n - 1;
-	double here = point_line_at(&h->p[i], slope, 0);
+	double here = point_line_at(&h->p[0], slope, 0);
+	uint32_t i;
 
-	for (; i > 0; i--) {
-		double next = point_line_at(&h->p[i - 1], slope, 0);
+	for (i = 0; i + 1 < h->n; i++) {
+		double next = point_line_at(&h->p[i + 1], slope, 0);
 
 		if (next > here)
 			break;

@@ -26,7 +26,7 @@ struct hull_point {
 };
 
 /*
- * Invariant: x ascends strictly, and so do the slopes from `min` over the edges to `max`:
+ * Invariant: x descends strictly, and so do the slopes from `max` over the edges to `min`:
  * some line touches each point.  While there is none, one at an infinite height stands for it.
  */
 struct hull {
@@ -59,9 +59,9 @@ double hull_bound_between(const struct hull *h, double x);
 /* The height that a line can have at `x`; HUGE_VAL without points. */
 static inline double hull_bound(const struct hull *h, double x)
 {
-	const struct hull_point *last = &h->p[h->n - 1];
+	const struct hull_point *p = &h->p[0];
 
-	return x < last->x ? hull_bound_between(h, x) : last->y + h->max * (x - last->x);
+	return x < p->x ? hull_bound_between(h, x) : p->y + h->max * (x - p->x);
 }
 
 /*
