@@ -103,7 +103,7 @@ static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op
  * All that its channels have in common.  All times are of its GPU's clock (gpus.h).  A replay is
  * launched when nobody is told, and a launch by an old API is never told of: then the launch is 0.
  */
-static void told_by(struct stamps_told *told, const struct recon *r, const struct tick_clock *clock,
+static void told_by(struct stamps_told *told, const struct tick_clock *clock,
 		    const struct open_op *o)
 {
 	const struct op *op = &o->op;
@@ -223,7 +223,7 @@ static bool spans_take(struct reconstruct *rc, struct recon *r, const struct ope
 		look_for_gpu(rc, r, rcomm, o->op.comm_index);
 	clock = host_clock(r, rcomm);
 	note_loss(r, rcomm);
-	told_by(&told, r, clock, o);
+	told_by(&told, clock, o);
 	RECON_EACH_SPAN(o, span)
 		stamps_whole_add(&whole, &rcomm->stamps, &span->pair, o->op.nth,
 				 timeline_mono(clock, span->pair.start_ticks),
