@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nci/token.h"
+
 #define KIND_SHIFT	28
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 

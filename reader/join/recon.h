@@ -41,11 +41,11 @@ struct open_op {
 	struct pool_link wait_link;	/* on waiting */
 	struct op op;
 	const struct op_facts *facts;	/* facts of op.func, as ops_facts() */
-	struct recon_span *spans;	/* its stamps on each channel, the newest first; NULL: none */
+	struct recon_span *spans;	/* its stamps by channel, the newest first; NULL: none */
 	struct plan *plan;		/* the one that it is a member of; NULL: none ... */
 	uint64_t plan_serial;		/* ... or it was pushed out, and has not this serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
-	struct recon_comm *rcomm;	/* its communicator while it is in flight there; NULL: none */
+	struct recon_comm *rcomm;	/* its communicator, while it is in flight; NULL: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
 	uint64_t touched_ns;		/* its last record was drained */
