@@ -6,7 +6,7 @@
 #include "nci/sums.h"
 #include "reader/join/join.h"
 
-/* That token's operation, headless if need be; NULL: there is none to have. */
+/* The operation of that token, headless if need be; NULL: there is none to have. */
 static struct open_op *child_find_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
 					 uint64_t now_ns)
 {

@@ -45,7 +45,7 @@ static struct recon_slot *recon_slot(struct recon *r, uint64_t token)
 	return &r->slot[slot_of(token) % RECON_SLOTS];
 }
 
-/* Those that one slot gave one after the other lie side by side. */
+/* Operations that one slot gave one after the other lie side by side. */
 static struct open_op **recon_place(struct recon *r, uint64_t token)
 {
 	return &r->place[(61 * slot_of(token) + (token >> NCI_TOKEN_GEN_SHIFT)) % RECON_PLACES];
@@ -327,20 +327,6 @@ struct plan *recon_take_plan(struct recon *r, uint64_t token)
 	pool_list_init(&plan->held, offsetof(struct open_op, link));
 	pool_list_append(&r->plan_list, plan);
 	return plan;
-}
-
-struct recon_span *recon_add_span(struct recon *r, struct open_op *o)
-{
-	struct recon_span *span;
-
-	if (r->spans.free == POOL_NONE && !recon_grow(r, &r->spans)) {
-		o->unsure = true;
-		return NULL;
-	}
-	span = pool_take_unset(&r->spans);
-	span->next = o->spans;
-	o->spans = span;
-	return span;
 }
 
 static void recon_drop_spans(struct recon *r, struct open_op *o)

@@ -242,7 +242,7 @@ static inline void *recon_take(struct recon *r, struct pool *pool)
 /* Give back pools that are empty again. */
 void recon_trim(struct recon *r);
 
-/* What a token stands for: its item is of the kind's own type; NULL: that kind has none. */
+/* The thing that a token stands for: its item is of the kind's own type; NULL: that kind has none. */
 struct recon_found {
 	enum recon_kind kind;
 	void *item;
@@ -277,9 +277,6 @@ void recon_drop_api(struct recon *r, struct api_call *api);
 void recon_drop_steps(struct recon *r, struct step_sums *steps);
 void recon_drop_plan(struct recon *r, struct plan *plan);
 
-/* Room for the stamps of one channel of an open operation, all but `next` unset; NULL: none. */
-struct recon_span *recon_add_span(struct recon *r, struct open_op *o);
-
 /* Remember a token that has no item. */
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
 
@@ -311,6 +308,21 @@ bool recon_may_stamp_first(struct recon *r, struct recon_comm *rcomm);
 static inline bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
 {
 	return rcomm->stamped || recon_may_stamp_first(r, rcomm);
+}
+
+/* Room for the stamps of one channel of an open operation, all but `next` unset; NULL: none. */
+static inline struct recon_span *recon_add_span(struct recon *r, struct open_op *o)
+{
+	struct recon_span *span;
+
+	if (r->spans.free == POOL_NONE && !recon_grow(r, &r->spans)) {
+		o->unsure = true;
+		return NULL;
+	}
+	span = pool_take_unset(&r->spans);
+	span->next = o->spans;
+	o->spans = span;
+	return span;
 }
 
 #define RECON_EACH_SPAN(o, span)						\
