@@ -24,7 +24,9 @@
 /* A communicator's tag is most often that of its last operation. */
 static name_t op_tag_name(const struct process *p, struct recon_comm *rcomm, uint64_t tag)
 {
-	if (!tag || !rcomm)
+	if (!tag)
+		return NULL;
+	if (!rcomm)
 		return process_tag_name(p, tag);
 	if (tag != rcomm->tag || p->nstrings != rcomm->tag_strings) {
 		rcomm->tag = tag;
@@ -155,8 +157,8 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 }
 
 /* It is on no list yet. */
-static struct open_op *op_make(struct reconstruct *rc, struct recon *r, uint64_t token,
-			       uint64_t now_ns)
+static inline struct open_op *op_make(struct reconstruct *rc, struct recon *r, uint64_t token,
+				      uint64_t now_ns)
 {
 	struct open_op *o;
 
@@ -260,12 +262,11 @@ static void op_fill_size(struct recon *r, struct op *op, const struct op_facts *
 static struct open_op *op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
 				     uint64_t now_ns)
 {
-	struct recon_found found;
+	struct recon_found found = { RECON_NONE, NULL };
 	struct open_op *o;
 
-	if (recon_see_head(r, token))
-		return op_make(rc, r, token, now_ns);
-	found = recon_find(r, token);
+	if (!recon_see_head(r, token))
+		found = recon_find(r, token);
 	o = found.item;
 	if (found.kind == RECON_NONE)
 		return op_make(rc, r, token, now_ns);

@@ -152,10 +152,10 @@ void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 
 /* It is the newest one then.  NULL: its token stands for something. */
 static inline struct api_call *call_new(struct reconstruct *rc, struct recon *r,
-					const struct nci_record *rec, uint64_t now_ns)
+					struct recon_comm *rcomm, const struct nci_record *rec,
+					uint64_t now_ns)
 {
 	struct api_call *call = &r->newest_call;
-	struct recon_comm *rcomm = recon_comm(r, rec->comm);
 
 	if (call->token)
 		join_put_call_away(rc, r, now_ns);
@@ -205,9 +205,8 @@ static void called_add(struct recon_comm *rcomm, const struct called *called)
 }
 
 /* Its ranks make the same calls in the same order: that is how one that hangs is told. */
-static void call_note(struct recon *r, const struct api_call *call)
+static void call_note(const struct recon *r, struct recon_comm *rcomm, const struct api_call *call)
 {
-	struct recon_comm *rcomm = recon_comm(r, call->comm);
 	uint64_t posted_ns = timeline_mono(&r->process->clock, call->start_ticks);
 	struct comm_progress *progress;
 
@@ -234,7 +233,8 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
 	const struct process *p = r->process;
-	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
+	struct recon_comm *rcomm = recon_comm(r, c->comm);
+	struct api_call *call = call_new(rc, r, rcomm, ev->rec, now_ns);
 
 	if (!call)
 		return;
@@ -244,7 +244,7 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 	call->count = c->count;
 	call->root = c->root;
 	call->tag = call_tag(c->tag, ev->rec);
-	call_note(r, call);
+	call_note(r, rcomm, call);
 	call_is_filled(rc, r, call, now_ns);
 }
 
@@ -252,7 +252,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 		       uint64_t now_ns)
 {
 	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
-	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
+	struct api_call *call = call_new(rc, r, recon_comm(r, c->comm), ev->rec, now_ns);
 
 	if (!call)
 		return;
