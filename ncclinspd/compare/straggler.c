@@ -49,7 +49,7 @@ struct bucket {
 _Static_assert(LATE_RANKS == OP_RANKS, "each rank of an operation has its sums");
 
 struct seat {
-	struct straggler_part part;	/* its part in its newest operation */
+	struct straggler_part part;	/* its part in the operation in which it was found last */
 	uint32_t track;
 	uint32_t member;
 	uint64_t found;			/* seats_found() when these were; 0: they were not */
@@ -112,7 +112,11 @@ struct straggler_track {
 #define RECENT_PART_NS	(STRAGGLER_RECENT_NS / RECENT_PARTS)
 #define HISTORY_LEAST_NS	(STRAGGLER_HISTORY_NS / 3)
 
-/* One of the parts of STRAGGLER_RECENT_NS, or of the last minute. */
+#define STRETCH_NS		UINT64_C(500000000)
+_Static_assert(RECENT_PART_NS % STRETCH_NS == 0 && STRAGGLER_HISTORY_NS % STRETCH_NS == 0,
+	       "a stretch is in one part of each");
+
+/* One of the parts of STRAGGLER_RECENT_NS, or of the last minute, or a stretch of both. */
 struct recent {
 	uint64_t wait_ns, blame_ns;
 	uint32_t part;		/* its number, counted from the clock's zero */
@@ -130,6 +134,8 @@ struct straggler_member {
 	struct member_key key;
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
+	uint64_t until_ns;	/* the end of the newest stretch; 0: there is none */
+	struct recent newest;	/* what came in that, which is in none of the parts yet */
 	/* Part i is at i modulo their number. */
 	struct recent recent[RECENT_PARTS + 1];
 	struct recent minute[STRAGGLER_HISTORY + 1];
@@ -142,6 +148,7 @@ struct straggler {
 	uint64_t seed;
 	uint64_t opened_ns, slot_ns;	/* the window, and the slot of it, that are open */
 	uint64_t turned_ns;	/* the last turn */
+	uint64_t turns;
 	uint64_t windows;	/* ended since the start */
 	struct keyed buckets, units, tracks, members;
 	struct ops_words words;
@@ -366,16 +373,8 @@ static struct straggler_unit *joint_unit(struct straggler *s, const struct strag
 	return u->key == j->unit_key ? u : NULL;
 }
 
-/* Adds to the part of that time; one so long ago that its place has gone to another is past. */
-static inline void recent_add(struct recent *parts, uint32_t n, uint64_t part,
-			      const struct recent *more)
+static inline void recent_sum(struct recent *to, const struct recent *more)
 {
-	struct recent *to = &parts[part % n];
-
-	if (to->part < part)
-		*to = (struct recent){ .part = (uint32_t)part };
-	if (to->part > part)
-		return;
 	to->ops += more->ops;
 	to->wait_ns += more->wait_ns;
 	to->blame_ns += more->blame_ns;
@@ -384,12 +383,60 @@ static inline void recent_add(struct recent *parts, uint32_t n, uint64_t part,
 	to->finished += more->finished;
 }
 
-static void member_add(struct straggler_member *m, uint64_t now_ns, const struct recent *more)
+/* Adds to the part of that time; one so long ago that its place has gone to another is past. */
+static void recent_add(struct recent *parts, uint32_t n, uint64_t part, const struct recent *more)
+{
+	struct recent *to = &parts[part % n];
+
+	if (to->part < part)
+		*to = (struct recent){ .part = (uint32_t)part };
+	if (to->part == part)
+		recent_sum(to, more);
+}
+
+static void member_add_parts(struct straggler_member *m, uint64_t now_ns,
+			     const struct recent *more)
+{
+	recent_add(m->recent, ARRAY_LEN(m->recent), now_ns / RECENT_PART_NS, more);
+	recent_add(m->minute, ARRAY_LEN(m->minute), now_ns / STRAGGLER_HISTORY_NS, more);
+}
+
+/* The newest stretch is over, or it came before that. */
+static __attribute__((noinline))
+void member_add_other(struct straggler_member *m, uint64_t now_ns, const struct recent *more)
 {
 	if (!m->first_ns)
 		m->first_ns = now_ns;
-	recent_add(m->recent, ARRAY_LEN(m->recent), now_ns / RECENT_PART_NS, more);
-	recent_add(m->minute, ARRAY_LEN(m->minute), now_ns / STRAGGLER_HISTORY_NS, more);
+	if (now_ns < m->until_ns) {
+		member_add_parts(m, now_ns, more);
+		return;
+	}
+	if (m->until_ns)
+		member_add_parts(m, m->until_ns - 1, &m->newest);
+	m->newest = *more;
+	m->until_ns = now_ns - now_ns % STRETCH_NS + STRETCH_NS;
+}
+
+static inline void member_add(struct straggler_member *m, uint64_t now_ns,
+			      const struct recent *more)
+{
+	if (m->until_ns - 1 - now_ns < STRETCH_NS)
+		recent_sum(&m->newest, more);
+	else
+		member_add_other(m, now_ns, more);
+}
+
+/* All that came in a part of the time, which is one of those n, of so many ns. */
+static struct recent member_part(const struct straggler_member *m, const struct recent *parts,
+				 uint32_t n, uint64_t part_ns, uint64_t part)
+{
+	struct recent sum = { 0 };
+
+	if (parts[part % n].part == part)
+		sum = parts[part % n];
+	if (m->until_ns && (m->until_ns - 1) / part_ns == part)
+		recent_sum(&sum, &m->newest);
+	return sum;
 }
 
 /* The others' waiting, for operations that came at `now_ns`. */
@@ -483,6 +530,86 @@ static void joint_settle(struct straggler *s, const struct straggler_joint *j)
 		joint_add_own(s, u, j, own);
 }
 
+/* ---- which GPU --------------------------------------------------------------- */
+
+/* The operations that parts are of, and the processes: what tells a rank's GPU. */
+struct straggler_source {
+	const struct op *const *ops;
+	struct process *const *list;
+	size_t count, next;
+};
+
+/* NULL: there is none.  Most often it is the one at *next; that behind it will be. */
+static const struct process *processes_find(struct process *const *list, size_t count, uint64_t id,
+					    size_t *next)
+{
+	size_t low = 0, high = count;
+
+	if (*next < count && list[*next]->id == id)
+		return list[(*next)++];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == count || list[low]->id != id)
+		return NULL;
+	*next = low + 1;
+	return list[low];
+}
+
+/* Is it another rank of the same communicator, so that the process has several GPUs? */
+static bool comm_is_sibling(const struct comm *a, const struct comm *b)
+{
+	return a->id == b->id && a != b && b->ready && b->has_id && a->nranks == b->nranks &&
+	       !strcmp(a->name, b->name);
+}
+
+/* The only rank of which it is known that it has that GPU. */
+static uint64_t rank_gpu(const struct straggler *s, const struct op *op)
+{
+	const uint64_t words[] = { op->process_id, op->comm_index };
+
+	return index_hash(s->seed, words, sizeof(words));
+}
+
+/* `p`: its process; NULL: it is gone. */
+static uint64_t op_gpu(const struct straggler *s, const struct op *op, const struct process *p)
+{
+	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
+
+	if (!comm)
+		return rank_gpu(s, op);
+	if (comm->has_gpu) {
+		uint64_t words[3] = { p->id };
+
+		memcpy(words + 1, comm->gpu_uuid, sizeof(comm->gpu_uuid));
+		return index_hash(s->seed, words, sizeof(words));
+	}
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (comm_is_sibling(comm, &p->comms[i]))
+			return rank_gpu(s, op);
+	return op->process_id;
+}
+
+static uint64_t source_gpu(const struct straggler *s, struct straggler_source *from, uint32_t i)
+{
+	const struct op *op = from->ops[i];
+
+	return op_gpu(s, op, processes_find(from->list, from->count, op->process_id, &from->next));
+}
+
+uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
+		       struct process *const *list, size_t count)
+{
+	struct straggler_source from = { .ops = &op, .list = list, .count = count };
+
+	return source_gpu(s, &from, 0);
+}
+
 /* ---- one operation --------------------------------------------------------- */
 
 static void join_unit(struct straggler_member *m, uint64_t unit_key)
@@ -513,26 +640,28 @@ static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, u
 /* As long as it is the same, each seat's numbers are those of its own track and member. */
 static uint64_t seats_found(const struct straggler *s)
 {
-	return s->tracks.gone + s->members.gone + 1;
+	return s->tracks.gone + s->members.gone + s->turns + 1;
 }
 
+
 /*
- * Its rank's seat, which most often is number `likely`; its track and member are not touched.
- * NULL: there are more ranks than there may be, or no memory.
+ * The seat of the i-th part's rank, looked for; its track and member are not touched.  NULL: there
+ * are more ranks than there may be, or no memory.
  */
-static struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
-			    const struct straggler_part *p, uint32_t likely)
+static __attribute__((noinline))
+struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct straggler_op *op,
+			   uint32_t i, struct straggler_source *from)
 {
+	struct straggler_part *p = &op->part[i];
 	const struct member_key key = { p->process_id, p->comm_index };
+	uint32_t at = find_seat(u, p->process_id, p->comm_index);
+	struct seat *seat = at != LATE_NOBODY ? &u->seat[at] : array_add(u->seat, &u->nseats);
 	struct straggler_track *track;
 	struct straggler_member *member;
-	struct seat *seat;
-	uint32_t i = likely;
 	bool made;
 
-	if (i >= u->nseats || !seat_is_of(&u->seat[i], p->process_id, p->comm_index))
-		i = find_seat(u, p->process_id, p->comm_index);
-	seat = i != LATE_NOBODY ? &u->seat[i] : array_add(u->seat, &u->nseats);
+	if (from)
+		p->gpu = source_gpu(s, from, i);
 	if (!seat)
 		return NULL;
 	u->series.n = u->nseats;
@@ -552,6 +681,20 @@ static struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
 	seat->found = seats_found(s);
 	join_unit(member, u->key);
 	return seat;
+}
+
+/* Most often it has the i-th seat, and its GPU is the one that it had since the last turn. */
+static inline struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
+				   struct straggler_op *op, uint32_t i,
+				   struct straggler_source *from)
+{
+	const struct straggler_part *p = &op->part[i];
+	struct seat *seat = &u->seat[i];
+
+	if (i < u->nseats && seat_is_of(seat, p->process_id, p->comm_index) &&
+	    seat->found == seats_found(s) && (from || seat->part.gpu == p->gpu))
+		return seat;
+	return seat_look_for(s, u, op, i, from);
 }
 
 /* The ranks of an operation were here: their tracks and members were used in this order. */
@@ -588,7 +731,7 @@ static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t
 	}
 	s->last_id++;
 	j = &s->joints[s->last_id % JOINTS];
-	memset(j, 0, sizeof(*j));
+	memset(j, 0, offsetof(struct straggler_joint, part));
 	j->id = s->last_id;
 	j->seen_ns = now_ns;
 	return j;
@@ -596,17 +739,18 @@ static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t
 
 /* False: not all of them have a seat; `members` has those that do. */
 static bool add_parts(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		      const struct straggler_op *op, struct straggler_member **members)
+		      struct straggler_op *op, struct straggler_source *from,
+		      struct straggler_member **members)
 {
 	for (uint32_t i = 0; i < op->n; i++) {
 		const struct straggler_part *p = &op->part[i];
-		const struct seat *seat = seat_of(s, u, p, i);
+		const struct seat *seat = seat_of(s, u, op, i, from);
 
 		if (!seat)
 			return false;
 		*array_must_add(j->part, &j->n) = (struct joint_part){
-			.track = seat->track, .seat = (uint32_t)(seat - u->seat), .gpu = p->gpu,
-			.start = p->start, .queued_ns = p->queued_ns,
+			.track = seat->track, .seat = (uint32_t)(seat - u->seat),
+			.gpu = seat->part.gpu, .start = p->start, .queued_ns = p->queued_ns,
 			.place = track_follow(track_at(s, seat->track), p->start, j->id),
 		};
 		members[i] = member_at(s, seat->member);
@@ -687,7 +831,7 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 {
 	struct late_usual usual = { .transfer_ns = transfer_ns(b) };
 	struct late_part parts[OP_RANKS];
-	double shares[OP_RANKS] = { 0 }, scratch[2 * OP_RANKS];
+	double shares[OP_RANKS], scratch[2 * OP_RANKS];
 
 	for (uint32_t i = 0; i < op->n; i++)
 		parts[i] = (struct late_part){
@@ -699,22 +843,24 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 	usual.known = b->tail.n >= LATE_KNOWN;
 	usual.tail_ns = rolling_quantile(&b->tail, 10);
 	late_rate(parts, op->n, op->nranks, &usual, &j->op, scratch);
-	if (j->op.judged)
-		late_share(parts, op->n, &j->op, shares, scratch);
+	if (!j->op.judged)
+		return;
+	late_share(parts, op->n, &j->op, shares, scratch);
 	for (uint32_t i = 0; i < op->n; i++)
 		j->part[i].blame_ns = (uint64_t)shares[i];
 }
 
 /* It is whole, its ranks' waits are known, if all ranks that were seen of it are here. */
 static void joint_fill(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		       const struct straggler_op *op, struct straggler_member **members)
+		       struct straggler_op *op, struct straggler_source *from,
+		       struct straggler_member **members)
 {
 	struct bucket *b;
 
 	j->comm = op->comm;
 	j->unit = keyed_number(u);
 	j->unit_key = u->key;
-	if (!add_parts(s, u, j, op, members))
+	if (!add_parts(s, u, j, op, from, members))
 		return;
 	seats_touch(s, u, j);
 	if (op->n < u->nseats)
@@ -739,33 +885,47 @@ static struct straggler_member *member_of(struct straggler *s, uint64_t process_
 	return keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, account, &made);
 }
 
-/* Takes in an operation; `end` has what each rank's counts for, compared or not. */
-static void straggler_take(struct straggler *s, const struct straggler_op *op,
-			   struct recent *end, uint64_t now_ns)
+/* Operations that are not timed are not compared, and count beside those that are. */
+static struct recent op_end(const struct op *op)
+{
+	bool may_be_timed = op_may_be_timed(op);
+
+	if (op->parts)
+		return (struct recent){ 0 };
+	return (struct recent){
+		.ended = may_be_timed, .finished = 1,
+		.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
+	};
+}
+
+/* Takes in an operation; `from`: NULL, and its parts tell their GPUs. */
+static void straggler_take(struct straggler *s, struct straggler_op *op,
+			   struct straggler_source *from, uint64_t now_ns)
 {
 	struct straggler_joint *j = straggler_new_joint(s, now_ns);
 	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct straggler_member *members[OP_RANKS];
 
 	if (u)
-		joint_fill(s, u, j, op, members);
+		joint_fill(s, u, j, op, from, members);
 	for (uint32_t i = 0; i < op->n; i++) {
+		struct recent end = from ? op_end(from->ops[i]) : (struct recent){ 0 };
 		struct straggler_member *m = i < j->n ? members[i] :
 			member_of(s, op->part[i].process_id, op->part[i].comm_index,
 				  op->part[i].account);
 
-		end[i].ops = j->whole;
-		end[i].wait_ns = j->part[i].wait_ns;
+		end.ops = j->whole;
+		end.wait_ns = i < j->n ? j->part[i].wait_ns : 0;
 		if (m)
-			member_add(m, now_ns, &end[i]);
+			member_add(m, now_ns, &end);
 	}
 }
 
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
-	struct recent end[OP_RANKS] = { 0 };
+	struct straggler_op copy = *op;
 
-	straggler_take(s, op, end, now_ns);
+	straggler_take(s, &copy, NULL, now_ns);
 }
 
 /* ---- sends and receives -------------------------------------------------------- */
@@ -774,11 +934,12 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 #define STAGE_TAIL	1000	/* part of the time by which equal stages' waiting differs */
 
 /* One operation is compared with all of its size, whichever rank did it: some waited little. */
-static void stage_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
+static void stage_add(struct straggler *s, struct straggler_op *op, struct straggler_source *from,
+		      uint64_t now_ns)
 {
 	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct bucket *b = u ? straggler_bucket_of(s, op) : NULL;
-	struct seat *seat = b ? seat_of(s, u, &op->part[0], 0) : NULL;
+	struct seat *seat = b ? seat_of(s, u, op, 0, from) : NULL;
 	uint64_t inside_ns = op->part[0].inside_ns, transfer;
 
 	if (!seat)
@@ -1023,70 +1184,6 @@ bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t c
 
 /* ---- struct op, as the statistics need it --------------------------------------- */
 
-/* NULL: there is none.  Most often it is the one at *next; that behind it will be. */
-static const struct process *processes_find(struct process *const *list, size_t count, uint64_t id,
-					    size_t *next)
-{
-	size_t low = 0, high = count;
-
-	if (*next < count && list[*next]->id == id)
-		return list[(*next)++];
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle]->id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == count || list[low]->id != id)
-		return NULL;
-	*next = low + 1;
-	return list[low];
-}
-
-/* Is it another rank of the same communicator, so that the process has several GPUs? */
-static bool comm_is_sibling(const struct comm *a, const struct comm *b)
-{
-	return a->id == b->id && a != b && b->ready && b->has_id && a->nranks == b->nranks &&
-	       !strcmp(a->name, b->name);
-}
-
-/* The only rank of which it is known that it has that GPU. */
-static uint64_t rank_gpu(const struct straggler *s, const struct op *op)
-{
-	const uint64_t words[] = { op->process_id, op->comm_index };
-
-	return index_hash(s->seed, words, sizeof(words));
-}
-
-/* `p`: its process; NULL: it is gone. */
-static uint64_t op_gpu(const struct straggler *s, const struct op *op, const struct process *p)
-{
-	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
-
-	if (!comm)
-		return rank_gpu(s, op);
-	if (comm->has_gpu) {
-		uint64_t words[3] = { p->id };
-
-		memcpy(words + 1, comm->gpu_uuid, sizeof(comm->gpu_uuid));
-		return index_hash(s->seed, words, sizeof(words));
-	}
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (comm_is_sibling(comm, &p->comms[i]))
-			return rank_gpu(s, op);
-	return op->process_id;
-}
-
-uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
-		       struct process *const *list, size_t count)
-{
-	size_t next = 0;
-
-	return op_gpu(s, op, processes_find(list, count, op->process_id, &next));
-}
-
 static uint64_t op_size_class(uint64_t bytes)
 {
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
@@ -1143,19 +1240,6 @@ static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t
 	return heads || !op_is_fused(ops[0]);
 }
 
-/* Operations that are not timed are not compared, and count beside those that are. */
-static struct recent op_end(const struct op *op)
-{
-	bool may_be_timed = op_may_be_timed(op);
-
-	if (op->parts)
-		return (struct recent){ 0 };
-	return (struct recent){
-		.ended = may_be_timed, .finished = 1,
-		.timed = may_be_timed && op->source == TIMING_KERNEL_GPU,
-	};
-}
-
 static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
 {
 	const struct recent end = op_end(op);
@@ -1175,9 +1259,8 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	};
 	bool stage = n == 1 && op_is_stage(ops[0]);
 	bool compared = !stage && ops_count(s, ops, n);
+	struct straggler_source from = { .ops = ops, .list = list, .count = count };
 	struct straggler_op op;		/* places of parts beyond n are not in use */
-	struct recent end[OP_RANKS];
-	size_t next = 0;
 
 	for (uint32_t i = 0; i < n && !compared; i++)
 		member_note_end(s, ops[i], now_ns);
@@ -1190,24 +1273,19 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	op.nranks = ops[0]->nranks;
 	op.n = n;
 	op.kind = op_kind(s, ops[0]);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct process *p = processes_find(list, count, ops[i]->process_id, &next);
-
-		end[i] = op_end(ops[i]);
+	for (uint32_t i = 0; i < n; i++)
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
-			.account = ops[i]->account,
-			.gpu = op_gpu(s, ops[i], p), .start = ops[i]->gpu_start_ns,
+			.account = ops[i]->account, .start = ops[i]->gpu_start_ns,
 			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 			.queued_ns = op_queued_ns(ops[i]),
 		};
-	}
 	if (stage)
-		stage_add(s, &op, now_ns);
+		stage_add(s, &op, &from, now_ns);
 	else
-		straggler_take(s, &op, end, now_ns);
+		straggler_take(s, &op, &from, now_ns);
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -1223,6 +1301,7 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 		joint_settle(s, j);
 	}
 	s->turned_ns = now_ns;
+	s->turns++;
 	if (!s->opened_ns)
 		s->opened_ns = s->slot_ns = now_ns;
 	units_look(s, now_ns);
@@ -1301,16 +1380,15 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 	if (!m)
 		return false;
 	*recent = (struct straggler_recent){ 0 };
-	for (uint32_t i = 0; i <= RECENT_PARTS; i++) {
-		const struct recent *r = &m->recent[i];
+	for (uint64_t back = 0; back < RECENT_PARTS && back <= now_part; back++) {
+		const struct recent r = member_part(m, m->recent, ARRAY_LEN(m->recent),
+						    RECENT_PART_NS, now_part - back);
 
-		if (r->part > now_part || now_part - r->part >= RECENT_PARTS)
-			continue;
-		recent->ops += r->ops;
-		recent->wait_ns += r->wait_ns;
-		recent->blame_ns += r->blame_ns;
-		recent->ended += r->ended;
-		recent->timed += r->timed;
+		recent->ops += r.ops;
+		recent->wait_ns += r.wait_ns;
+		recent->blame_ns += r.blame_ns;
+		recent->ended += r.ended;
+		recent->timed += r.timed;
 	}
 	whole = recent_whole(recent->ended, recent->timed);
 	recent->wait_ns = (uint64_t)((double)recent->wait_ns * whole);
@@ -1326,8 +1404,8 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 static void member_put_part(const struct straggler_member *m, uint64_t part, uint64_t now_ns,
 			    double *blame, double *ops_per_s)
 {
-	static const struct recent nothing;
-	const struct recent *r = &m->minute[part % ARRAY_LEN(m->minute)];
+	const struct recent r = member_part(m, m->minute, ARRAY_LEN(m->minute),
+					    STRAGGLER_HISTORY_NS, part);
 	uint64_t from_ns = part * STRAGGLER_HISTORY_NS, to_ns = from_ns + STRAGGLER_HISTORY_NS;
 	double ns, share;
 
@@ -1336,11 +1414,10 @@ static void member_put_part(const struct straggler_member *m, uint64_t part, uin
 	if (to_ns < from_ns + HISTORY_LEAST_NS)
 		return;
 	ns = (double)(to_ns - from_ns);
-	r = r->part == part ? r : &nothing;
-	*ops_per_s = (double)r->finished * 1e9 / ns;
-	if (!r->ops)
+	*ops_per_s = (double)r.finished * 1e9 / ns;
+	if (!r.ops)
 		return;
-	share = (double)r->blame_ns * recent_whole(r->ended, r->timed) / ns;
+	share = (double)r.blame_ns * recent_whole(r.ended, r.timed) / ns;
 	*blame = share < 1 ? share : 1;
 }
 
