@@ -251,17 +251,3 @@ void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t ac
 		*number = head->number;
 	return head;
 }
-
-void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n)
-{
-	const struct keyed_head *newest = n ? keyed_at(t, numbers[n - 1]) : NULL;
-	const struct keyed_head *last = newest ? keyed_list(t, newest->account)->last : NULL;
-	uint32_t i = n;
-
-	while (i && keyed_at(t, numbers[i - 1]) == last) {
-		last = last->link.prev;
-		i--;
-	}
-	for (i = i ? 0 : n; i < n; i++)
-		keyed_touch(t, keyed_at(t, numbers[i]));
-}

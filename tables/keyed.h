@@ -95,9 +95,6 @@ void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t ac
 /* The item of that number as it stands; NULL: it has another key, or is gone. */
 void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key);
 void keyed_touch(struct keyed *t, void *item);
-
-/* Touches n items in turn: cheap if they were the last that were used, in this order. */
-void keyed_touch_all(struct keyed *t, const uint32_t *numbers, uint32_t n);
 void keyed_drop(struct keyed *t, void *item);
 
 /*

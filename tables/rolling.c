@@ -22,24 +22,21 @@ static uint32_t rolling_place(const struct rolling *r, uint64_t value)
 	return low;
 }
 
-static void rolling_take_out(struct rolling *r, uint64_t value)
-{
-	uint32_t at = rolling_place(r, value);
-
-	r->n--;
-	memmove(&r->sorted[at], &r->sorted[at + 1], (r->n - at) * sizeof(r->sorted[0]));
-}
-
+/* The oldest's place, or that behind all, is free: those between it and the new one's move up. */
 void rolling_add(struct rolling *r, uint64_t value)
 {
-	uint32_t at;
+	uint32_t hole = r->n < ROLLING_VALUES ? r->n : rolling_place(r, r->ring[r->next]);
+	uint32_t at = rolling_place(r, value);
 
-	if (r->n == ROLLING_VALUES)
-		rolling_take_out(r, r->ring[r->next]);
-	at = rolling_place(r, value);
-	memmove(&r->sorted[at + 1], &r->sorted[at], (r->n - at) * sizeof(r->sorted[0]));
+	if (at > hole) {
+		at--;
+		memmove(&r->sorted[hole], &r->sorted[hole + 1],
+			(at - hole) * sizeof(r->sorted[0]));
+	} else {
+		memmove(&r->sorted[at + 1], &r->sorted[at], (hole - at) * sizeof(r->sorted[0]));
+	}
+	r->n += r->n < ROLLING_VALUES;
 	r->sorted[at] = value;
-	r->n++;
 	r->ring[r->next] = value;
 	r->next = (r->next + 1) % ROLLING_VALUES;
 }

@@ -149,6 +149,7 @@ static void random_other(void)
 
 	if (!item)
 		return;
+	ck_assert_ptr_eq(keyed_find_again(&t, keyed_number(item), &key), item);
 	for (uint32_t i = 0; i < nmodel; i++) {
 		if (model[i].value != item->value)
 			continue;
@@ -162,33 +163,6 @@ static void random_other(void)
 		return;
 	}
 	ck_abort_msg("found what is not there");
-}
-
-/* Some of the last ones in their order, or all but one of them, or an order of their own. */
-static void random_touches(void)
-{
-	uint32_t numbers[4], n = (uint32_t)(fx_random() % 5);
-	uint32_t apart = (uint32_t)(fx_random() % 3), from;
-
-	if (nmodel < n + apart)
-		return;
-	from = nmodel - n - apart;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = fx_random() % 8 ? from + i : (uint32_t)(fx_random() % nmodel);
-		struct key key = make_key(model[at].key);
-
-		numbers[i] = keyed_number(keyed_find(&t, &key));
-		ck_assert_ptr_eq(keyed_find_again(&t, numbers[i], &key), keyed_find(&t, &key));
-	}
-	keyed_touch_all(&t, numbers, n);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct item *item = keyed_at(&t, numbers[i]);
-		uint32_t at = 0;
-
-		while (model[at].value != item->value)
-			at++;
-		model_move_last(at);
-	}
 }
 
 static void compare(void)
@@ -218,10 +192,8 @@ static void run(bool refuses, uint32_t of_accounts, int nth)
 	for (uint64_t step = 1; step <= 3000; step++) {
 		if (fx_random() % 4)
 			random_use(step);
-		else if (fx_random() % 2)
-			random_other();
 		else
-			random_touches();
+			random_other();
 		if (step % 16 == 0)
 			compare();
 	}

@@ -15,12 +15,6 @@
  */
 #define APART_MOST_NS	20000
 
-bool ranks_is_timed(const struct op *op)
-{
-	return op->complete && op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
-	       op_inside_ns(op) != UNKNOWN_U64;
-}
-
 bool ranks_are_told_apart_by(const struct op *op)
 {
 	const struct op_facts *facts = ops_facts(op->func);

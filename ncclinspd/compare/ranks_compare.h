@@ -7,7 +7,11 @@
 #include "reader/base/model.h"
 
 /* Is it known for how long that rank was inside, by its GPU's clock? */
-bool ranks_is_timed(const struct op *op);
+static inline bool ranks_is_timed(const struct op *op)
+{
+	return op->complete && op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
+	       op_inside_ns(op) != UNKNOWN_U64;
+}
 
 /*
  * Each rank needs all the others' data there, and is numbered as they are: so that the one

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "judge/late_series.h"
+#include "ncclinspd/compare/ranks_compare.h"
 #include "reader/join/ops.h"
 #include "tables/keyed.h"
 #include "tables/rolling.h"
@@ -645,8 +646,8 @@ static uint64_t seats_found(const struct straggler *s)
 
 
 /*
- * The seat of the i-th part's rank, looked for; its track and member are not touched.  NULL: there
- * are more ranks than there may be, or no memory.
+ * The seat of the i-th part's rank, looked for; its track and member are used once a turn.  NULL:
+ * there are more ranks than there may be, or no memory.
  */
 static __attribute__((noinline))
 struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct straggler_op *op,
@@ -670,10 +671,8 @@ struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct
 	seat->part = *p;
 	if (seat->found == seats_found(s))
 		return seat;
-	track = keyed_find_again(&s->tracks, seat->track, &p->gpu) ?:
-		keyed_use(&s->tracks, &p->gpu, p->account, &made);
-	member = keyed_find_again(&s->members, seat->member, &key) ?:
-		 keyed_use(&s->members, &key, p->account, &made);
+	track = keyed_use_again(&s->tracks, seat->track, &p->gpu, p->account, &made);
+	member = keyed_use_again(&s->members, seat->member, &key, p->account, &made);
 	if (!track || !member)
 		return NULL;
 	seat->track = keyed_number(track);
@@ -695,20 +694,6 @@ static inline struct seat *seat_of(struct straggler *s, struct straggler_unit *u
 	    seat->found == seats_found(s) && (from || seat->part.gpu == p->gpu))
 		return seat;
 	return seat_look_for(s, u, op, i, from);
-}
-
-/* The ranks of an operation were here: their tracks and members were used in this order. */
-static void seats_touch(struct straggler *s, const struct straggler_unit *u,
-			const struct straggler_joint *j)
-{
-	uint32_t tracks[OP_RANKS], members[OP_RANKS];
-
-	for (uint32_t i = 0; i < j->n; i++) {
-		tracks[i] = j->part[i].track;
-		members[i] = u->seat[j->part[i].seat].member;
-	}
-	keyed_touch_all(&s->tracks, tracks, j->n);
-	keyed_touch_all(&s->members, members, j->n);
 }
 
 static uint32_t track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
@@ -862,7 +847,6 @@ static void joint_fill(struct straggler *s, struct straggler_unit *u, struct str
 	j->unit_key = u->key;
 	if (!add_parts(s, u, j, op, from, members))
 		return;
-	seats_touch(s, u, j);
 	if (op->n < u->nseats)
 		return;		/* whoever is missing may be the last */
 	b = straggler_bucket_of(s, op);
@@ -886,7 +870,7 @@ static struct straggler_member *member_of(struct straggler *s, uint64_t process_
 }
 
 /* Operations that are not timed are not compared, and count beside those that are. */
-static struct recent op_end(const struct op *op)
+static inline struct recent op_end(const struct op *op)
 {
 	bool may_be_timed = op_may_be_timed(op);
 
@@ -944,8 +928,6 @@ static void stage_add(struct straggler *s, struct straggler_op *op, struct strag
 
 	if (!seat)
 		return;
-	keyed_touch(&s->tracks, track_at(s, seat->track));
-	keyed_touch(&s->members, member_at(s, seat->member));
 	b->added++;
 	rolling_add(&b->shortest, inside_ns);
 	transfer = transfer_ns(b);
@@ -1210,30 +1192,24 @@ static uint64_t op_kind(const struct straggler *s, const struct op *op)
 	return index_hash(s->seed, words, sizeof(words));
 }
 
-static bool op_is_seen(struct straggler *s, const struct op *op)
-{
-	const struct op_facts *facts = ops_word(&s->words, op->func)->facts;
-
-	return facts && facts->joint && op->has_comm_id && op->nranks > 1 && op->complete &&
-	       op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
-	       op_inside_ns(op) != UNKNOWN_U64;
-}
-
 /* A send or receive, or a few at once: more are an AlltoAll and the like, of all ranks. */
 static bool op_is_stage(const struct op *op)
 {
-	return op->is_p2p && !op->parts && op->has_comm_id && op->nranks > 1 && op->complete &&
-	       op->source == TIMING_KERNEL_GPU && op->fused <= STAGE_FUSED &&
-	       (!op_is_fused(op) || op->batch_head) && op_inside_ns(op) != UNKNOWN_U64;
+	return op->is_p2p && !op->parts && op->has_comm_id && op->nranks > 1 &&
+	       op->fused <= STAGE_FUSED && (!op_is_fused(op) || op->batch_head) &&
+	       ranks_is_timed(op);
 }
 
-/* One operation of a batch counts, and stands for all of it. */
+/* All are of one communicator and function.  One of a batch counts, and stands for all of it. */
 static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t n)
 {
+	const struct op_facts *facts = ops_word(&s->words, ops[0]->func)->facts;
 	bool heads = false;
 
+	if (!facts || !facts->joint || !ops[0]->has_comm_id || ops[0]->nranks < 2)
+		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		if (!op_is_seen(s, ops[i]))
+		if (!ranks_is_timed(ops[i]))
 			return false;
 		heads = heads || ops[i]->batch_head;
 	}
