@@ -243,10 +243,9 @@ void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t a
 
 void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t account, bool *made)
 {
-	uint32_t *number = &t->lately[mark * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+	uint32_t *number = keyed_lately_place(t, mark);
 	struct keyed_head *head = keyed_use_again(t, *number, key, account, made);
 
-	_Static_assert(KEYED_LATELY == UINT64_C(1) << (64 - 54), "the mark has this range");
 	if (head)
 		*number = head->number;
 	return head;

@@ -119,6 +119,20 @@ static inline void *keyed_next(const struct keyed *t, const void *item)
 	return keyed_first(t, head ? head->account % ACCOUNTS_TALLY + 1 : 0);
 }
 
+static inline uint32_t *keyed_lately_place(const struct keyed *t, uint64_t mark)
+{
+	_Static_assert(KEYED_LATELY == UINT64_C(1) << (64 - 54), "the mark has this range");
+	return &t->lately[mark * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+}
+
+/* The item that keyed_use_lately() gave last for this mark, as it stands; NULL: it is gone. */
+static inline void *keyed_lately(const struct keyed *t, uint64_t mark)
+{
+	uint32_t number = *keyed_lately_place(t, mark);
+
+	return pool_is_taken(&t->pool, number) ? pool_at(&t->pool, number) : NULL;
+}
+
 static inline uint32_t keyed_number(const void *item)
 {
 	return ((const struct keyed_head *)item)->number;

@@ -145,6 +145,34 @@ TEST(ranks_of_one_process_are_members_each_and_communicators_are_not)
 	ck_assert_double_eq_tol(a.row[0].share, 0.2, 1e-6);
 }
 
+/* Each comes right after one that has the same mark, most often. */
+TEST(operations_that_differ_in_one_thing_have_cells_of_their_own)
+{
+	enum { VARIANTS = 13 };
+	struct op op[VARIANTS];
+
+	for (int i = 0; i < VARIANTS; i++)
+		op[i] = fx_make_op(0, 0, 4096, 10000);
+	op[1].process_id = 2;
+	op[2].comm_index = 1;
+	op[3].func = fx_funcs[1];
+	op[4].bytes = 8192;
+	op[5].algo = "TREE";
+	op[6].proto = "LL";
+	op[7].tag = 1;
+	op[8].phase = "eval";
+	op[9].peer = 1;
+	op[10].source = TIMING_KERNEL_CPU;
+	op[11].parts = 2;
+	op[12].process_id = 1 ^ 4096 ^ 8192;	/* one mark with op[0] */
+	op[12].bytes = 8192;
+	for (int i = 0; i < VARIANTS; i++) {
+		aggregate_add(fx.agg, &op[0], fx.now);
+		aggregate_add(fx.agg, &op[i], fx.now);
+	}
+	ck_assert_uint_eq(aggregate_stats(fx.agg)->cells, VARIANTS);
+}
+
 /* What was timed by a worse clock counts there too, but its times do not. */
 TEST(operations_count_in_the_row_of_the_best_source)
 {

@@ -181,6 +181,12 @@ static void free_period(struct aggregate *agg, uint32_t *first)
 	*first = POOL_NONE;
 }
 
+/* Has it a slice of the window's current period? */
+static bool cell_has_slice(const struct aggregate *agg, const struct cell *cell, int w)
+{
+	return cell->period[w] == agg->window[w].period;
+}
+
 /* A slice for the window's current period; NULL: no room, or none for the cell's account. */
 static struct slice *cell_new_slice(struct aggregate *agg, struct cell *cell, int w)
 {
@@ -212,7 +218,7 @@ static struct slice *cell_new_slice(struct aggregate *agg, struct cell *cell, in
 static struct sums *cell_current_sums(struct aggregate *agg, struct cell *cell, int w)
 {
 	for (; w < AGGREGATE_SLIDING; w++) {
-		struct slice *slice = cell->period[w] == agg->window[w].period ?
+		struct slice *slice = cell_has_slice(agg, cell, w) ?
 				      aggregate_slice(agg, cell->slice[w]) :
 				      cell_new_slice(agg, cell, w);
 
@@ -295,6 +301,18 @@ static void cell_make_key(struct cell_key *key, const struct op *op)
 	};
 }
 
+/* Would its key be the same? */
+static inline bool cell_is_of(const struct cell *cell, const struct op *op)
+{
+	const struct cell_key *key = &cell->key;
+
+	return key->process_id == op->process_id && key->comm_index == op->comm_index &&
+	       key->func == op->func && key->size_class == cell_size_class(op->bytes) &&
+	       key->algo == op->algo && key->proto == op->proto && key->tag == op->tag &&
+	       key->phase == op->phase && key->peer == op->peer && key->source == op->source &&
+	       key->derived == (op->parts > 0);
+}
+
 /* Empties the indexes after thousands of communicators: those in use are met again at once. */
 static void forget_members(struct aggregate *agg)
 {
@@ -363,7 +381,7 @@ static struct value_sums cell_value(const struct aggregate *agg, const struct ce
 	histogram_clear(h);
 	sums_merge_value(&all, h, &cell->sums.value[v], &agg->chunks);
 	for (int w = 0; w < AGGREGATE_SLIDING; w++)
-		if (cell->period[w] == agg->window[w].period)
+		if (cell_has_slice(agg, cell, w))
 			sums_merge_value(&all, h,
 					 &aggregate_slice(agg, cell->slice[w])->sums.value[v],
 					 &agg->chunks);
@@ -400,21 +418,39 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	return true;
 }
 
-static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+/*
+ * The cell of an operation; NULL: no memory.  One that has had an operation in this period has
+ * been used in it: the order in which cells make room knows periods.
+ */
+static struct cell *aggregate_cell_of(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
+	uint64_t mark = op->process_id ^ (uint64_t)op->comm_index << 24 ^
+			cell_size_class(op->bytes) ^ (uintptr_t)op->func;
+	struct cell *cell = keyed_lately(&agg->cells, mark);
 	struct cell_key key;
-	struct cell *cell;
 	bool made;
 
-	aggregate_advance(agg, now_ns);
+	if (cell && cell_has_slice(agg, cell, 0) && cell_is_of(cell, op))
+		return cell;
 	cell_make_key(&key, op);
-	cell = keyed_use_lately(&agg->cells, key.process_id ^ (uint64_t)key.comm_index << 24 ^
-				key.size_class ^ (uintptr_t)key.func, &key, op->account, &made);
+	cell = keyed_use_lately(&agg->cells, mark, &key, op->account, &made);
+	if (cell && made)
+		cell_begin(agg, cell, op, now_ns);
+	return cell;
+}
+
+static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+{
+	struct cell *cell;
+	struct sums *sums;
+
+	aggregate_advance(agg, now_ns);
+	cell = aggregate_cell_of(agg, op, now_ns);
 	if (!cell)
 		return;
-	if (made)
-		cell_begin(agg, cell, op, now_ns);
-	agg->stats.unbinned += sums_add(cell_current_sums(agg, cell, 0), &agg->chunks, op);
+	sums = cell_has_slice(agg, cell, 0) ? &aggregate_slice(agg, cell->slice[0])->sums :
+					      cell_current_sums(agg, cell, 0);
+	agg->stats.unbinned += sums_add(sums, &agg->chunks, op);
 	agg->stats.added++;
 }
 
