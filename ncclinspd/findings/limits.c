@@ -35,23 +35,11 @@ struct limits_history {
 	uint32_t bins[BINS];
 };
 
-/* A kind of operation of a communicator, as operations tell it. */
-struct limits_kind {
-	uint64_t comm;		/* its id, or its process's ... */
-	uint32_t comm_index;	/* its index in that process; else 0 */
-	bool has_comm_id;
-	uid_t uid;
-	int32_t nranks;
-	uint32_t size;		/* power of two */
-	name_t comm_name, func;
-};
-
 struct limits {
 	uint64_t min_ns, max_ns;
 	struct keyed histories;
-	/* The kind that came last, whose two histories were used last; NULL: none. */
-	struct limits_history *last;
-	struct limits_kind last_kind;
+	/* The history of the kind that came last, which was used last with its communicator's. */
+	struct limits_history *last;	/* NULL: none */
 };
 
 name_t limit_reason_name(enum limit_reason reason)
@@ -63,36 +51,21 @@ name_t limit_reason_name(enum limit_reason reason)
 
 /* ---- the table --------------------------------------------------------------- */
 
-static struct limits_kind kind_of_op(const struct op *op)
+static uint64_t key_of_comm(const struct op *op)
 {
-	return (struct limits_kind){
-		.comm = op->has_comm_id ? op->comm_id : op->process_id,
-		.comm_index = op->has_comm_id ? 0 : op->comm_index,
-		.has_comm_id = op->has_comm_id, .uid = op->uid, .nranks = op->nranks,
-		.size = op->bytes == UNKNOWN_U64 || !op->bytes ?
-			0 : 64 - (uint32_t)__builtin_clzll(op->bytes),
-		.comm_name = op->comm_name, .func = op->func,
-	};
+	uint64_t id = op->has_comm_id ? op->comm_id : index_mix(op->process_id, op->comm_index);
+
+	id = index_mix(index_mix(id, op->uid), (uint64_t)op->nranks);
+	return index_mix(id, (uintptr_t)op->comm_name);
 }
 
-static bool kinds_are_same(const struct limits_kind *a, const struct limits_kind *b)
+/* Its communicator, function, and size as a power of two. */
+static uint64_t key_of_kind(const struct op *op, uint64_t comm_key)
 {
-	return a->comm == b->comm && a->size == b->size && a->func == b->func &&
-	       a->comm_index == b->comm_index && a->has_comm_id == b->has_comm_id &&
-	       a->uid == b->uid && a->nranks == b->nranks && a->comm_name == b->comm_name;
-}
+	uint32_t size = op->bytes == UNKNOWN_U64 || !op->bytes ?
+			0 : 64 - (uint32_t)__builtin_clzll(op->bytes);
 
-static uint64_t key_of_comm(const struct limits_kind *kind)
-{
-	uint64_t id = kind->has_comm_id ? kind->comm : index_mix(kind->comm, kind->comm_index);
-
-	id = index_mix(index_mix(id, kind->uid), (uint64_t)kind->nranks);
-	return index_mix(id, (uintptr_t)kind->comm_name);
-}
-
-static uint64_t key_of_kind(const struct limits_kind *kind, uint64_t comm_key)
-{
-	return index_mix(index_mix(comm_key, (uintptr_t)kind->func), kind->size);
+	return index_mix(index_mix(comm_key, (uintptr_t)op->func), size);
 }
 
 /* ---- histograms ---------------------------------------------------------------- */
@@ -180,8 +153,7 @@ static bool is_first(const struct op *op, bool new_comm)
 
 void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
 {
-	struct limits_kind kind = kind_of_op(op);
-	uint64_t comm_key = key_of_comm(&kind), key = key_of_kind(&kind, comm_key);
+	uint64_t comm_key = key_of_comm(op), key = key_of_kind(op, comm_key);
 	struct limits_history *comm = keyed_find(&l->histories, &comm_key);
 	struct limits_history *h = keyed_find(&l->histories, &key);
 
@@ -199,18 +171,14 @@ void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct
  */
 static struct limits_history *limits_use(struct limits *l, const struct op *op, bool *new_comm)
 {
-	struct limits_kind kind = kind_of_op(op);
-	uint64_t comm_key, key;
+	uint64_t comm_key = key_of_comm(op), key = key_of_kind(op, comm_key);
 	bool made;
 
 	*new_comm = false;
-	if (l->last && kinds_are_same(&kind, &l->last_kind))
+	if (l->last && l->last->key == key)
 		return l->last;
-	comm_key = key_of_comm(&kind);
-	key = key_of_kind(&kind, comm_key);
 	keyed_use(&l->histories, &comm_key, op->account, new_comm);
 	l->last = keyed_use(&l->histories, &key, op->account, &made);
-	l->last_kind = kind;
 	return l->last;
 }
 

@@ -45,7 +45,8 @@ static int32_t later_by(uint32_t a, uint32_t b)
 /* Operations come in the order in which they end; here they stand as they were posted. */
 void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct period_part part)
 {
-	uint32_t us, i = 0;
+	uint32_t held = period_held(p), most = held < PERIOD_SHIFT ? held : PERIOD_SHIFT;
+	uint32_t at = p->count % PERIOD_TOKENS, us;
 
 	if (!p->count)
 		p->origin_ns = time_ns;
@@ -53,14 +54,17 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns, struct perio
 	if (time_ns > p->last_ns)
 		p->last_ns = time_ns;
 	p->count++;
-	while (i < PERIOD_SHIFT && i + 1 < period_held(p) &&
-	       later_by(p->ring[period_place(p, i + 1)].us, us) > 0) {
-		p->ring[period_place(p, i)] = p->ring[period_place(p, i + 1)];
-		i++;
+	for (uint32_t i = 0; i < most; i++) {
+		uint32_t before = (at - 1) % PERIOD_TOKENS;
+
+		if (later_by(p->ring[before].us, us) <= 0)
+			break;
+		p->ring[at] = p->ring[before];
+		at = before;
 	}
-	p->ring[period_place(p, i)].token = (uint32_t)(token ^ token >> 32);
-	p->ring[period_place(p, i)].us = us;
-	p->ring[period_place(p, i)].part = part;
+	p->ring[at].token = (uint32_t)(token ^ token >> 32);
+	p->ring[at].us = us;
+	p->ring[at].part = part;
 }
 
 /* Share of operations that are the same as the one `lag` before, over the newest `n`. */
