@@ -40,6 +40,7 @@ static void feed_on_joint(const struct op *const *ops, uint32_t n, uint32_t expe
 	struct feed *f = arg;
 
 	straggler_see(f->straggler, ops, n, f->list, FEED_PROCESSES, now_ns);
+	diagnose_ops(f->diagnose, ops, n, now_ns);
 }
 
 static void feed_on_op(const struct op *op, uint64_t now_ns, void *arg)
@@ -48,7 +49,6 @@ static void feed_on_op(const struct op *op, uint64_t now_ns, void *arg)
 
 	aggregate_add(f->aggregate, op, now_ns);
 	oplog_add(f->oplog, op);
-	diagnose_op(f->diagnose, op, now_ns);
 	if (!op->local_ranks)
 		feed_on_joint(&op, 1, 1, now_ns, f);
 	f->ops++;

@@ -70,6 +70,7 @@ void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	size_t count = discover_processes(d->discover, &list);
 
 	straggler_see(d->straggler, ops, n, list, count, now_ns);
+	diagnose_ops(d->diagnose, ops, n, now_ns);
 }
 
 static void exemplar_look_for(struct daemon *d, const struct op *op, uint64_t now_ns)
@@ -87,7 +88,6 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 	exemplar_look_for(d, op, now_ns);	/* before it is one of those it is compared with */
 	aggregate_add(d->aggregate, op, now_ns);
 	oplog_add(d->oplog, op);
-	diagnose_op(d->diagnose, op, now_ns);
 	steer_op(d->steer, op);
 	metrics_op(d->metrics, op, now_ns);
 	if (!op->local_ranks)

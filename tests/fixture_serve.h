@@ -173,7 +173,7 @@ static inline void fx_serve_done(const struct op *op, uint64_t now_ns, void *arg
 {
 	(void)arg;
 	oplog_add(fx.oplog, op);
-	diagnose_op(fx.diagnose, op, now_ns);
+	diagnose_ops(fx.diagnose, &op, 1, now_ns);
 	serve_op(fx.serve, op);
 }
 

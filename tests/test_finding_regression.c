@@ -97,7 +97,7 @@ static void add_timed(uid_t user, int comm, int kind, uint64_t ns)
 		.sampled = true, .complete = true, .exec_ns = ns,
 	};
 
-	diagnose_op(dg, &op, now_ns);
+	diagnose_ops(dg, &(const struct op *){ &op }, 1, now_ns);
 }
 
 static uint64_t time_alone(int kind, double times)
@@ -260,7 +260,7 @@ static void flood(int n)
 			.sampled = true, .complete = true,
 		};
 
-		diagnose_op(dg, &op, now_ns);
+		diagnose_ops(dg, &(const struct op *){ &op }, 1, now_ns);
 	}
 }
 

@@ -79,7 +79,7 @@ static void post(int rank, int i, uint64_t inside_ns)
 		.enqueued_ns = posted_ns[rank], .started_ns = posted_ns[rank],
 	};
 
-	diagnose_op(dg, &op, now_ns);
+	diagnose_ops(dg, &(const struct op *){ &op }, 1, now_ns);
 }
 
 /*

@@ -19,7 +19,7 @@ static void run_ops(uint32_t seconds, int nth, uint64_t unseen_ns, int32_t other
 			op.process_id = (uint64_t)op.rank + 1;
 			op.gpu_start_mono_ns = fx.now_ns - FX_SECOND;
 			op.unseen_ns = i % 2 ? UNKNOWN_U64 : away ? unseen_ns : 20000;
-			diagnose_op(fx.diagnose, &op, fx.now_ns);
+			diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 		}
 		if (i % 20 == 0)
 			diagnose_look(fx.diagnose, fx.now_ns);
@@ -121,7 +121,7 @@ static void run_absences(uint32_t absences)
 
 		op.gpu_start_mono_ns = fx.now_ns + away_ns;
 		op.unseen_ns = i % 40 < 10 ? 100000000 - away_ns : 0;
-		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 		if (i % 40 == 39)
 			fx.now_ns += 2 * FX_SECOND;
 		diagnose_look(fx.diagnose, fx.now_ns);
@@ -210,7 +210,7 @@ static void run_unwatched(uint32_t seconds)
 
 	for (uint32_t i = 0; i < 20 * seconds; i++) {
 		fx.now_ns += FX_SECOND / 20;
-		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 		if (i % 20 == 0)
 			diagnose_look(fx.diagnose, fx.now_ns);
 	}

@@ -31,7 +31,7 @@ static void add(uint64_t comm_id, uint64_t bytes, uint64_t ns, int times)
 	struct op op = make_op(comm_id, bytes, ns);
 
 	while (times--)
-		limits_add(l, &op);
+		limits_add(l, &op, false);
 }
 
 static struct limit limit_of(uint64_t comm_id, uint64_t bytes, uint64_t period_ns)
@@ -68,7 +68,7 @@ TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer)
 
 	op.predates = true;
 	for (int i = 0; i < 100; i++)
-		limits_add(l, &op);
+		limits_add(l, &op, false);
 	add(1, 4096, MS, 8);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 }
@@ -158,11 +158,11 @@ TEST(what_had_no_watched_end_is_no_history)
 
 	op.expects_kernel = false;
 	for (int i = 0; i < 20; i++)
-		limits_add(l, &op);
+		limits_add(l, &op, false);
 	op.expects_kernel = true;
 	op.complete = false;
 	for (int i = 0; i < 20; i++)
-		limits_add(l, &op);
+		limits_add(l, &op, false);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 0);
 }
 
@@ -173,7 +173,7 @@ TEST(who_claims_another_users_communicator_does_not_make_its_history)
 	add(1, 4096, MS, 8);
 	op.uid = 101;
 	for (int i = 0; i < 100; i++)
-		limits_add(l, &op);
+		limits_add(l, &op, false);
 	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
 }
 

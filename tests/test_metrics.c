@@ -409,7 +409,7 @@ TEST(a_process_tells_its_iteration_and_what_is_in_it)
 		op.exec_ns = FX_SECOND / 50;
 		op.local_ranks = 2;
 		op.waitfree_ns = FX_SECOND / 200;
-		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 	}
 	looks(8);	/* processes take turns */
 	collect(true, 0);

@@ -35,7 +35,7 @@ static void add(uint64_t comm, uint64_t from, uint64_t ms, uint64_t moving)
 		.local_ranks = moving ? 2 : 0, .waitfree_ns = moving * MS,
 	};
 
-	paces_add(&paces, &op);
+	paces_add(&paces, &op, false);
 }
 
 static struct period_step step_later(uint64_t later_ns)
@@ -172,11 +172,11 @@ TEST(what_is_known_of_long_jobs_outlasts_short_ones)
 		now_ns += 60000 * MS;
 		for (op.process_id = 1; op.process_id <= 8; op.process_id++) {
 			op.enqueued_ns = now_ns;
-			paces_add(&paces, &op);
+			paces_add(&paces, &op, false);
 		}
 	}
 	op.process_id = PACES + 4;
-	paces_add(&paces, &op);
+	paces_add(&paces, &op, false);
 	for (uint64_t id = 1; id <= 8; id++)
 		ck_assert_uint_eq(paces_longest_pause(&paces, id), 60000 * MS);
 	paces_forget(&paces, op.process_id);

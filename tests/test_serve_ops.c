@@ -219,7 +219,7 @@ static void run_windows(const struct process *p, int n, uint64_t exec_ns)
 
 			op.exec_ns = exec_ns * (seq == 7 ? 5 : 1);
 			aggregate_add(fx.aggregate, &op, fx.now_ns);
-			diagnose_op(fx.diagnose, &op, fx.now_ns);
+			diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 		}
 		fx.now_ns += 10 * FX_SECOND;
 		diagnose_look(fx.diagnose, fx.now_ns);

@@ -170,7 +170,7 @@ TEST(a_rank_tells_its_iteration_and_what_is_in_it)
 			.local_ranks = 2, .waitfree_ns = 15 * MS,
 		};
 
-		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		diagnose_ops(fx.diagnose, &(const struct op *){ &op }, 1, fx.now_ns);
 		fx_pass(50 * MS);
 	}
 	a = fx_get("/v1/ranks", 200);

@@ -54,13 +54,6 @@ bool ranks_are_alike(struct op *const *ops, uint32_t n)
 	return n > 1;
 }
 
-/* Do two that are alike send as much to other ranks? */
-static bool moves_as_much(const struct op *a, const struct op *b)
-{
-	return a->func == b->func && a->bytes == b->bytes && a->nranks == b->nranks &&
-	       !a->parts && !b->parts;
-}
-
 static void fill_waitfree(struct op *op, uint64_t least_ns, double bus)
 {
 	op->waitfree_ns = least_ns;
@@ -174,7 +167,7 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
 		memcpy(ops[i]->arrival, arrival, sizeof(arrival));
-		if (!i || !moves_as_much(ops[i], ops[i - 1]))
+		if (!i || !ranks_do_the_same(ops[i], ops[i - 1]))
 			bus = ops_bus_bytes(ops[i]);
 		fill_waitfree(ops[i], least_ns, bus);
 	}

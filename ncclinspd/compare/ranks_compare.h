@@ -13,6 +13,12 @@ static inline bool ranks_is_timed(const struct op *op)
 	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
+/* Two of a joint, neither put together from parts: they differ in nothing but their rank. */
+static inline bool ranks_do_the_same(const struct op *a, const struct op *b)
+{
+	return a->func == b->func && a->bytes == b->bytes && !a->parts && !b->parts;
+}
+
 /*
  * Each rank needs all the others' data there, and is numbered as they are: so that the one
  * inside for the least time came last, on whatever node.

@@ -10,7 +10,7 @@
  * finding_<kind>.c and one row of the table in diagnose.c each.
  *
  *     diagnose_new(&dg, &config, &source)
- *     as things happen: diagnose_op(), diagnose_ended(), diagnose_forgotten()
+ *     as things happen: diagnose_ops(), diagnose_ended(), diagnose_forgotten()
  *     once a second:    diagnose_look()
  *     to answer:        diagnose_visit()
  *
@@ -90,8 +90,9 @@ void diagnose_free(struct diagnose *dg);
 /* They hold from the next look on. */
 void diagnose_set_times(struct diagnose *dg, const struct diagnose_times *times);
 
-/* An operation finished; a process ended; a process will be gone after this call. */
-void diagnose_op(struct diagnose *dg, const struct op *op, uint64_t now_ns);
+/* Operations finished: one, or that of several ranks which were compared (ranks.h). */
+void diagnose_ops(struct diagnose *dg, const struct op *const *ops, uint32_t n, uint64_t now_ns);
+/* A process ended; a process will be gone after this call. */
 void diagnose_ended(struct diagnose *dg, struct process *p, uint64_t now_ns);
 void diagnose_forgotten(struct diagnose *dg, const struct process *p);
 
@@ -136,7 +137,8 @@ struct detector {
 	bool of_living;		/* and with its process, else its communicator */
 	int (*init)(struct diagnose *dg, void *state);
 	void (*deinit)(void *state);
-	void (*op)(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns);
+	void (*ops)(struct diagnose *dg, void *state, const struct op *const *ops, uint32_t n,
+		    uint64_t now_ns);
 	void (*ended)(struct diagnose *dg, void *state, struct process *p, uint64_t now_ns);
 	void (*forgotten)(struct diagnose *dg, void *state, const struct process *p);
 	void (*look)(struct diagnose *dg, void *state, uint64_t now_ns);

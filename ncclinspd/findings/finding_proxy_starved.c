@@ -79,12 +79,11 @@ static bool op_counts_waits(const struct op *op)
 	       (!op_is_fused(op) || op->batch_head);
 }
 
-static void starved_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void starved_add_op(struct keyed *processes, const struct op *op, uint64_t now_ns)
 {
-	struct process_sums *p;
 	bool made;
+	struct process_sums *p = keyed_use(processes, &op->process_id, 0, &made);
 
-	p = op_counts_waits(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
 	if (!p)
 		return;
 	p->newest = op_owner(op);
@@ -94,6 +93,14 @@ static void starved_on_op(struct diagnose *dg, void *state, const struct op *op,
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
 	p->last = p->newest;
+}
+
+static void starved_on_ops(struct diagnose *dg, void *state, const struct op *const *ops, uint32_t n,
+			   uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (op_counts_waits(ops[i]))
+			starved_add_op(state, ops[i], now_ns);
 }
 
 static void starved_on_forgotten(struct diagnose *dg, void *state, const struct process *process)
@@ -331,7 +338,7 @@ const struct detector finding_proxy_starved = {
 	.of_living = true,
 	.init = starved_init,
 	.deinit = starved_deinit,
-	.op = starved_on_op,
+	.ops = starved_on_ops,
 	.forgotten = starved_on_forgotten,
 	.look = starved_look,
 };

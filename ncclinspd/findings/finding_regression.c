@@ -179,12 +179,15 @@ void regressions_add(const struct diagnose *dg, struct regressions *rg, const st
 		s->values[place] = (double)ns;
 }
 
-static void regression_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void regression_on_ops(struct diagnose *dg, void *state, const struct op *const *ops,
+			      uint32_t n, uint64_t now_ns)
 {
-	uint64_t ns = time_of(op);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t ns = time_of(ops[i]);
 
-	if (ns != UNKNOWN_U64 && ns)
-		regressions_add(dg, state, op, ns, now_ns);
+		if (ns != UNKNOWN_U64 && ns)
+			regressions_add(dg, state, ops[i], ns, now_ns);
+	}
 }
 
 /* ---- windows ----------------------------------------------------------------- */
@@ -395,6 +398,6 @@ const struct detector finding_regression = {
 	.of_living = true,
 	.init = regression_init,
 	.deinit = regression_deinit,
-	.op = regression_on_op,
+	.ops = regression_on_ops,
 	.look = regression_look,
 };

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/findings/around.h"
 #include "ncclinspd/findings/ras.h"
 #include "ncclinspd/findings/stall.h"
@@ -58,14 +59,20 @@ struct stalls {
 	struct ras *ras;	/* NULL: NCCL's RAS is not asked */
 };
 
-static void stall_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void stall_on_ops(struct diagnose *dg, void *state, const struct op *const *ops, uint32_t n,
+			 uint64_t now_ns)
 {
 	struct stalls *st = state;
 
-	if (op->parts)
-		return;		/* its parts come on their own */
-	limits_add(st->limits, op);
-	paces_add(&st->paces, op);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct op *before = i ? ops[i - 1] : NULL;
+		bool alike = before && ranks_do_the_same(before, ops[i]);
+
+		if (ops[i]->parts)
+			continue;	/* its parts come on their own */
+		limits_add(st->limits, ops[i], alike);
+		paces_add(&st->paces, ops[i], alike);
+	}
 }
 
 static void stall_on_forgotten(struct diagnose *dg, void *state, const struct process *p)
@@ -544,7 +551,7 @@ const struct detector finding_stall = {
 	.hold_ns = HOLD_NS,
 	.init = stall_init,
 	.deinit = stall_deinit,
-	.op = stall_on_op,
+	.ops = stall_on_ops,
 	.forgotten = stall_on_forgotten,
 	.look = stall_look,
 };

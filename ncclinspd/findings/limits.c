@@ -165,16 +165,12 @@ void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct
 	limit_make(l, h, is_first(op, !comm), period_ns, out);
 }
 
-/*
- * The history of its kind, NULL: none.  All ranks here have had the same operation when one of
- * them comes, so most are of the kind that came last, and its histories are the newest in use.
- */
+/* The history of its kind, NULL: none. */
 static struct limits_history *limits_use(struct limits *l, const struct op *op, bool *new_comm)
 {
 	uint64_t comm_key = key_of_comm(op), key = key_of_kind(op, comm_key);
 	bool made;
 
-	*new_comm = false;
 	if (l->last && l->last->key == key)
 		return l->last;
 	keyed_use(&l->histories, &comm_key, op->account, new_comm);
@@ -182,19 +178,21 @@ static struct limits_history *limits_use(struct limits *l, const struct op *op, 
 	return l->last;
 }
 
-void limits_add(struct limits *l, const struct op *op)
+void limits_add(struct limits *l, const struct op *op, bool alike)
 {
+	bool new_comm = false;
 	struct limits_history *h;
 	struct limit limit;
-	bool new_comm;
 	uint64_t ns;
 	uint32_t bin;
 
 	if (op->predates || !op->complete || !(op->expects_kernel || op->expects_proxy) ||
-	    !op->enqueued_ns || op->done_ns < op->enqueued_ns)
+	    !op->enqueued_ns || op->done_ns < op->enqueued_ns) {
+		l->last = NULL;
 		return;
+	}
 	ns = op->done_ns - op->enqueued_ns;
-	h = limits_use(l, op, &new_comm);
+	h = alike && l->last ? l->last : limits_use(l, op, &new_comm);
 	if (!h)
 		return;
 	limit.ns = l->min_ns;	/* none is shorter, and hardly an operation takes so long */

@@ -54,8 +54,11 @@ void limits_set(struct limits *l, uint64_t min_ns, uint64_t max_ns);
 
 name_t limit_reason_name(enum limit_reason reason);
 
-/* A finished operation.  What says nothing (no end was watched) is left out. */
-void limits_add(struct limits *l, const struct op *op);
+/*
+ * A finished operation, `alike`: of the kind of the one that was given before.  What says nothing
+ * (no end was watched) is left out.
+ */
+void limits_add(struct limits *l, const struct op *op, bool alike);
 
 /*
  * max(min, 8 * P99, 3 * period); without a history 6 * min, for the first operation on a

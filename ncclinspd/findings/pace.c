@@ -74,8 +74,10 @@ static struct pace *pace_make(struct paces *paces, uint64_t process_id)
  * Sends and receives of a group are posted within a microsecond and end in any order,
  * and experts get more or less in each iteration: what counts is how many there are.
  */
-static uint64_t op_token(const struct op *op, uint64_t comm)
+static uint64_t op_token(const struct op *op)
 {
+	uint64_t comm = op->has_comm_id ? op->comm_id : op->comm_index;
+
 	if (op->is_p2p)
 		return index_mix(comm, 1);
 	return index_mix(index_mix(comm, (uintptr_t)op->func), op->bytes);
@@ -154,11 +156,13 @@ static struct period_part pace_part(struct pace *pace, const struct op *op)
 	};
 }
 
-void paces_add(struct paces *paces, const struct op *op)
+void paces_add(struct paces *paces, const struct op *op, bool alike)
 {
 	struct pace *pace = pace_find(paces, op->process_id) ?: pace_make(paces, op->process_id);
-	uint64_t comm = op->has_comm_id ? op->comm_id : op->comm_index, last_ns;
+	uint64_t last_ns;
 
+	if (!alike)
+		paces->token = op_token(op);
 	if (!pace || !op->enqueued_ns)
 		return;
 	last_ns = pace->period.last_ns;
@@ -166,7 +170,7 @@ void paces_add(struct paces *paces, const struct op *op)
 		pace->watched = op_end_is_known(op);
 	if (pace->period.count && op->enqueued_ns > last_ns + pace->longest_ns)
 		pace->longest_ns = op->enqueued_ns - last_ns;
-	period_add(&pace->period, op_token(op, comm), op->enqueued_ns, pace_part(pace, op));
+	period_add(&pace->period, paces->token, op->enqueued_ns, pace_part(pace, op));
 }
 
 void paces_forget(struct paces *paces, uint64_t process_id)

@@ -12,12 +12,13 @@
 /* All of them; zeroed is empty.  Up to 66 KiB for each process that posts. */
 struct paces {
 	struct pace *at[PACES];
+	uint64_t token;		/* what the operation that was added last is */
 };
 
 void paces_deinit(struct paces *paces);
 
-/* A finished operation. */
-void paces_add(struct paces *paces, const struct op *op);
+/* A finished operation, `alike`: of the kind of the one that was given before. */
+void paces_add(struct paces *paces, const struct op *op, bool alike);
 void paces_forget(struct paces *paces, uint64_t process_id);
 
 /* Median iteration time in ns; 0: none is known.  One that `rests` has posted all that it will. */

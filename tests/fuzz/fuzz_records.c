@@ -88,14 +88,6 @@ static void on_done(const struct op *op, uint64_t at_ns, void *arg)
 	ranks_add(ranks, op, at_ns);
 }
 
-static void on_op(const struct op *op, uint64_t at_ns, void *arg)
-{
-	(void)arg;
-	aggregate_add(aggregate, op, at_ns);
-	oplog_add(oplog, op);
-	diagnose_op(diagnose, op, at_ns);
-}
-
 static void on_joint(const struct op *const *ops, uint32_t n, uint32_t expected, uint64_t at_ns,
 		     void *arg)
 {
@@ -103,7 +95,15 @@ static void on_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	demand(n <= expected && n <= OP_RANKS);
 	for (uint32_t i = 1; i < n; i++)
 		demand(ops[i]->uid == ops[0]->uid);
-	(void)at_ns;
+	diagnose_ops(diagnose, ops, n, at_ns);
+}
+
+static void on_op(const struct op *op, uint64_t at_ns, void *arg)
+{
+	aggregate_add(aggregate, op, at_ns);
+	oplog_add(oplog, op);
+	if (!op->local_ranks)
+		on_joint(&op, 1, 1, at_ns, arg);
 }
 
 static void on_moved(const struct transfers *t, uint64_t at_ns, void *arg)
