@@ -222,19 +222,12 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 	       keyed_use_other(t, key, account, made);
 }
 
-void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key)
-{
-	struct keyed_head *head = pool_is_taken(&t->pool, number) ? keyed_at(t, number) : NULL;
-
-	return head && item_has_key(t, head, key) ? head : NULL;
-}
-
 void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,
 		      bool *made)
 {
-	struct keyed_head *head = keyed_find_again(t, number, key);
+	struct keyed_head *head = keyed_taken(t, number);
 
-	if (!head)
+	if (!head || !item_has_key(t, head, key))
 		return keyed_use(t, key, account, made);
 	*made = false;
 	keyed_touch(t, head);

@@ -92,8 +92,6 @@ void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t a
 void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t account,
 		       bool *made);
 
-/* The item of that number as it stands; NULL: it has another key, or is gone. */
-void *keyed_find_again(const struct keyed *t, uint32_t number, const void *key);
 void keyed_touch(struct keyed *t, void *item);
 void keyed_drop(struct keyed *t, void *item);
 
@@ -119,6 +117,12 @@ static inline void *keyed_next(const struct keyed *t, const void *item)
 	return keyed_first(t, head ? head->account % ACCOUNTS_TALLY + 1 : 0);
 }
 
+/* The item of that number as it stands, whatever its key; NULL: there is none. */
+static inline void *keyed_taken(const struct keyed *t, uint32_t number)
+{
+	return pool_is_taken(&t->pool, number) ? pool_at(&t->pool, number) : NULL;
+}
+
 static inline uint32_t *keyed_lately_place(const struct keyed *t, uint64_t mark)
 {
 	_Static_assert(KEYED_LATELY == UINT64_C(1) << (64 - 54), "the mark has this range");
@@ -128,9 +132,7 @@ static inline uint32_t *keyed_lately_place(const struct keyed *t, uint64_t mark)
 /* The item that keyed_use_lately() gave last for this mark, as it stands; NULL: it is gone. */
 static inline void *keyed_lately(const struct keyed *t, uint64_t mark)
 {
-	uint32_t number = *keyed_lately_place(t, mark);
-
-	return pool_is_taken(&t->pool, number) ? pool_at(&t->pool, number) : NULL;
+	return keyed_taken(t, *keyed_lately_place(t, mark));
 }
 
 static inline uint32_t keyed_number(const void *item)

@@ -149,7 +149,7 @@ static void random_other(void)
 
 	if (!item)
 		return;
-	ck_assert_ptr_eq(keyed_find_again(&t, keyed_number(item), &key), item);
+	ck_assert_ptr_eq(keyed_taken(&t, keyed_number(item)), item);
 	for (uint32_t i = 0; i < nmodel; i++) {
 		if (model[i].value != item->value)
 			continue;

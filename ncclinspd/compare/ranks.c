@@ -262,15 +262,25 @@ static void joint_rescan(struct ranks *ranks, struct cohort *cohort, const struc
 	*cohort = scanned;
 }
 
-/* The cohort of an operation, its members brought up to date if need be; NULL: no memory. */
+static bool cohort_is_of(const struct cohort *cohort, const struct op *op)
+{
+	return cohort->key.comm_id == op->comm_id && cohort->key.comm_name == op->comm_name &&
+	       cohort->key.nranks == op->nranks && cohort->key.uid == op->uid;
+}
+
+/*
+ * The cohort of an operation, its members brought up to date if need be; NULL: no memory.  It is
+ * used with each of its joints.
+ */
 static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
 	const struct cohort_key key = { op->comm_id, op->comm_name, op->nranks, op->uid };
-	struct cohort *cohort;
+	struct cohort *cohort = keyed_lately(&ranks->cohorts, op->comm_id);
 	bool made;
 
 	ranks->now_ns = now_ns;
-	cohort = keyed_use(&ranks->cohorts, &key, op->account, &made);
+	if (!cohort || !cohort_is_of(cohort, op))
+		cohort = keyed_use_lately(&ranks->cohorts, op->comm_id, &key, op->account, &made);
 	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
 		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
 			!cohort_member(cohort, op))) &&
@@ -294,8 +304,10 @@ static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key
 	bool made;
 	struct ranks_joint *joint = keyed_use(&ranks->joints, key, account, &made);
 
-	if (joint)
-		joint->first_ns = now_ns;
+	if (!joint)
+		return NULL;
+	keyed_touch(&ranks->cohorts, key->cohort);
+	joint->first_ns = now_ns;
 	return joint;
 }
 
@@ -303,8 +315,12 @@ static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key
 static struct ranks_joint *joint_of(struct ranks *ranks, const struct ranks_member *member,
 				    const struct joint_key *key)
 {
-	return keyed_find_again(&ranks->joints, member->next, key) ?:
-	       keyed_find(&ranks->joints, key);
+	struct ranks_joint *joint = keyed_taken(&ranks->joints, member->next);
+
+	if (joint && joint->key.cohort == key->cohort && joint->key.func == key->func &&
+	    joint->key.seq == key->seq)
+		return joint;
+	return keyed_find(&ranks->joints, key);
 }
 
 /* True: it is held.  What has no time is not, but need not be waited for. */
@@ -400,7 +416,8 @@ static int ranks_init_stores(struct ranks *ranks, const struct ranks_limits *l)
 	err = err ? err : keyed_init(&ranks->joints, &KEYED_CONFIG(struct ranks_joint, key,
 				l->joints, .seed = l->seed));
 	return err ? err : keyed_init(&ranks->cohorts, &KEYED_CONFIG(struct cohort, key,
-				l->cohorts, .seed = l->seed, .gone = cohort_gone, .arg = ranks));
+				l->cohorts, .seed = l->seed, .lately = true,
+				.gone = cohort_gone, .arg = ranks));
 }
 
 int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,

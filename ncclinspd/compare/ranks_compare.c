@@ -54,11 +54,12 @@ bool ranks_are_alike(struct op *const *ops, uint32_t n)
 	return n > 1;
 }
 
-static void fill_waitfree(struct op *op, uint64_t least_ns, double bus)
+/* 0: not known. */
+static double waitfree_busbw_gbs(const struct op *op, uint64_t least_ns)
 {
-	op->waitfree_ns = least_ns;
-	if (!op_is_fused(op) && bus > 0 && least_ns)
-		op->busbw_waitfree_gbs = bus / (double)least_ns;
+	double bus = op_is_fused(op) || !least_ns ? 0 : ops_bus_bytes(op);
+
+	return bus > 0 ? bus / (double)least_ns : 0;
 }
 
 /* ---- by the GPUs' clocks ---------------------------------------------------- */
@@ -148,7 +149,7 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 	int32_t arrival[OP_RANKS] = { 0 };
 	enum arrival_source source = ARRIVAL_DURATION;
 	uint64_t least_ns = UINT64_MAX;
-	double bus = -1;
+	double busbw_gbs = 0;
 
 	memcpy(order, ops, n * sizeof(*ops));
 	if (sort_by_sync(order, n))
@@ -168,7 +169,8 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		ops[i]->late_ns = late_ns(ops[i], order[0], source);
 		memcpy(ops[i]->arrival, arrival, sizeof(arrival));
 		if (!i || !ranks_do_the_same(ops[i], ops[i - 1]))
-			bus = ops_bus_bytes(ops[i]);
-		fill_waitfree(ops[i], least_ns, bus);
+			busbw_gbs = waitfree_busbw_gbs(ops[i], least_ns);
+		ops[i]->waitfree_ns = least_ns;
+		ops[i]->busbw_waitfree_gbs = busbw_gbs;
 	}
 }
