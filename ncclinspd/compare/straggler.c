@@ -25,7 +25,8 @@
 #include "tables/rolling.h"
 #include "util/list.h"
 
-#define WINDOW_NS	UINT64_C(60000000000)
+#define SECOND_NS	UINT64_C(1000000000)
+#define WINDOW_NS	(60 * SECOND_NS)
 #define BUCKETS		512
 #define UNITS		512
 #define TRACKS		256
@@ -149,7 +150,7 @@ struct straggler {
 	uint64_t seed;
 	uint64_t opened_ns, slot_ns;	/* the window, and the slot of it, that are open */
 	uint64_t turned_ns;	/* the last turn */
-	uint64_t turns;
+	uint64_t second;	/* the second of that */
 	uint64_t windows;	/* ended since the start */
 	struct keyed buckets, units, tracks, members;
 	struct ops_words words;
@@ -641,12 +642,12 @@ static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, u
 /* As long as it is the same, each seat's numbers are those of its own track and member. */
 static uint64_t seats_found(const struct straggler *s)
 {
-	return s->tracks.gone + s->members.gone + s->turns + 1;
+	return s->tracks.gone + s->members.gone + s->second + 1;
 }
 
 
 /*
- * The seat of the i-th part's rank, looked for; its track and member are used once a turn.  NULL:
+ * The seat of the i-th part's rank, looked for; its track and member are used once a second.  NULL:
  * there are more ranks than there may be, or no memory.
  */
 static __attribute__((noinline))
@@ -682,7 +683,7 @@ struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct
 	return seat;
 }
 
-/* Most often it has the i-th seat, and its GPU is the one that it had since the last turn. */
+/* Most often it has the i-th seat, and its GPU is the one that it had earlier in this second. */
 static inline struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
 				   struct straggler_op *op, uint32_t i,
 				   struct straggler_source *from)
@@ -1277,7 +1278,7 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 		joint_settle(s, j);
 	}
 	s->turned_ns = now_ns;
-	s->turns++;
+	s->second = now_ns / SECOND_NS;
 	if (!s->opened_ns)
 		s->opened_ns = s->slot_ns = now_ns;
 	units_look(s, now_ns);
