@@ -105,12 +105,10 @@ static struct pool_list *keyed_list(struct keyed *t, uid_t account)
 	return &t->of[account % ACCOUNTS_TALLY];
 }
 
-void keyed_touch(struct keyed *t, void *item)
+void keyed_move(struct keyed *t, struct keyed_head *head)
 {
-	const struct keyed_head *head = item;
-
-	t->latest = head->number;
-	pool_list_touch(keyed_list(t, head->account), item);
+	head->made = t->made;
+	pool_list_touch(keyed_list(t, head->account), head);
 }
 
 void keyed_drop(struct keyed *t, void *item)
@@ -192,6 +190,7 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 	head->place = place;
 	head->number = pool_number(head);
 	head->account = account;
+	head->made = ++t->made;
 	memcpy(head_key(head), key, t->config.key_bytes);
 	pool_list_append(of, head);
 	t->filled[(of - t->of) / 64] |= UINT64_C(1) << (of - t->of) % 64;
@@ -217,9 +216,11 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 {
 	struct keyed_head *head = t->latest != POOL_NONE ? keyed_at(t, t->latest) : NULL;
 
+	if (!head || !item_has_key(t, head, key))
+		return keyed_use_other(t, key, account, made);
 	*made = false;
-	return head && item_has_key(t, head, key) ? head :
-	       keyed_use_other(t, key, account, made);
+	keyed_touch(t, head);
+	return head;
 }
 
 void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t account,

@@ -8,6 +8,9 @@
  * has most, and of its own if no other has more, so that nobody pushes out what others have by
  * having more and more.  Where all are of one account, the oldest of all goes.
  *
+ * Of uses between two items that are made, an item's first counts: none of those that were used
+ * since the last one was made goes before one that was not.
+ *
  *     struct link {
  *             struct keyed_head head;
  *             struct link_key key;    a whole number of 64-bit words without padding: it is
@@ -38,6 +41,7 @@ struct keyed_head {
 	uint64_t place;		/* its key in the index */
 	uint32_t number;
 	uid_t account;
+	uint32_t made;		/* the table's when it was used */
 };
 
 struct keyed {
@@ -48,6 +52,7 @@ struct keyed {
 	uint64_t filled[ACCOUNTS_TALLY / 64];	/* a bit for each that is not empty */
 	uint32_t *lately;		/* KEYED_LATELY numbers of items; NULL: not used */
 	uint32_t latest;		/* the item used last, unless that is gone */
+	uint32_t made;			/* items made so far, modulo 2^32 */
 	uint64_t evicted;		/* items that made room */
 	uint64_t gone;			/* these, and items that were dropped: as long as it is the
 					   same, a number leads to the item that had it */
@@ -92,7 +97,6 @@ void *keyed_use_again(struct keyed *t, uint32_t number, const void *key, uid_t a
 void *keyed_use_lately(struct keyed *t, uint64_t mark, const void *key, uid_t account,
 		       bool *made);
 
-void keyed_touch(struct keyed *t, void *item);
 void keyed_drop(struct keyed *t, void *item);
 
 /*
@@ -115,6 +119,17 @@ static inline void *keyed_next(const struct keyed *t, const void *item)
 	if (head && head->link.next)
 		return head->link.next;
 	return keyed_first(t, head ? head->account % ACCOUNTS_TALLY + 1 : 0);
+}
+
+/* From now on it is the one used last. */
+void keyed_move(struct keyed *t, struct keyed_head *head);
+static inline void keyed_touch(struct keyed *t, void *item)
+{
+	struct keyed_head *head = item;
+
+	t->latest = head->number;
+	if (head->made != t->made)
+		keyed_move(t, head);
 }
 
 /* The item of that number as it stands, whatever its key; NULL: there is none. */

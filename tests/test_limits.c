@@ -192,6 +192,7 @@ TEST(kind_that_comes_again_and_again_stays_the_newest)
 	add(2, 4096, MS, 1);
 	add(1, 4096, MS, 8);
 	limit_of(2, 4096, 0);
+	add(3, 4096, MS, 1);
 	add(1, 4096, MS, 1);
 	for (uint64_t comm = 10; comm < 10 + (1024 - 2) / 2; comm++)
 		add(comm, 4096, MS, 1);

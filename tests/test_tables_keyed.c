@@ -25,6 +25,7 @@ static struct {
 	int key;
 	uid_t account;
 	uint64_t value;
+	bool used;		/* since the last one was made */
 } model[MOST];
 static uint32_t nmodel, gone, accounts;
 static struct keyed t;
@@ -104,10 +105,13 @@ static uint32_t model_first_to_go(uid_t account)
 	return i;
 }
 
-static void model_move_last(uint32_t i)
+static void model_use(uint32_t i)
 {
 	__typeof__(model[0]) moved = model[i];
 
+	if (moved.used)
+		return;
+	moved.used = true;
 	model_remove(i);
 	model[nmodel++] = moved;
 }
@@ -127,7 +131,7 @@ static void random_use(uint64_t value)
 	ck_assert_int_eq(made, !known);
 	if (known) {
 		ck_assert_uint_eq(item->value, model[at].value);
-		model_move_last(at);
+		model_use(at);
 		return;
 	}
 	ck_assert_uint_eq(item->value, 0);
@@ -138,7 +142,10 @@ static void random_use(uint64_t value)
 		model_remove(at);
 	}
 	model[nmodel].key = key;
+	for (uint32_t i = 0; i < nmodel; i++)
+		model[i].used = false;
 	model[nmodel].account = account;
+	model[nmodel].used = true;
 	model[nmodel++].value = value;
 }
 
@@ -155,7 +162,7 @@ static void random_other(void)
 			continue;
 		if (fx_random() % 2) {
 			keyed_touch(&t, item);
-			model_move_last(i);
+			model_use(i);
 		} else {
 			keyed_drop(&t, item);
 			model_remove(i);

@@ -38,8 +38,8 @@ struct limits_history {
 struct limits {
 	uint64_t min_ns, max_ns;
 	struct keyed histories;
-	/* The history of the kind that came last, which was used last with its communicator's. */
-	struct limits_history *last;	/* NULL: none */
+	/* The history of the kind that came last: no other has been made since; NULL: none. */
+	struct limits_history *last;
 };
 
 name_t limit_reason_name(enum limit_reason reason)
@@ -157,7 +157,6 @@ void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct
 	struct limits_history *comm = keyed_find(&l->histories, &comm_key);
 	struct limits_history *h = keyed_find(&l->histories, &key);
 
-	l->last = NULL;
 	if (comm)
 		keyed_touch(&l->histories, comm);
 	if (h)

@@ -418,10 +418,7 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	return true;
 }
 
-/*
- * The cell of an operation; NULL: no memory.  One that has had an operation in this period has
- * been used in it: the order in which cells make room knows periods.
- */
+/* The cell of an operation; NULL: no memory. */
 static struct cell *aggregate_cell_of(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	uint64_t mark = op->process_id ^ (uint64_t)op->comm_index << 24 ^
@@ -430,8 +427,10 @@ static struct cell *aggregate_cell_of(struct aggregate *agg, const struct op *op
 	struct cell_key key;
 	bool made;
 
-	if (cell && cell_has_slice(agg, cell, 0) && cell_is_of(cell, op))
+	if (cell && cell_is_of(cell, op)) {
+		keyed_touch(&agg->cells, cell);
 		return cell;
+	}
 	cell_make_key(&key, op);
 	cell = keyed_use_lately(&agg->cells, mark, &key, op->account, &made);
 	if (cell && made)

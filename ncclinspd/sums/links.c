@@ -132,7 +132,8 @@ static bool sums_are_possible(const struct nci_ev_proxy_sums *s)
 	if (s->stop < s->start || s->covered > active || s->busy > s->covered)
 		return false;
 	for (int i = 0; i < LINKS_STATES; i++)
-		if (s->ticks[i] / s->steps > active || nci_span_ticks(s->longest[i]) > active)
+		if ((s->ticks[i] > active && s->ticks[i] / s->steps > active) ||
+		    nci_span_ticks(s->longest[i]) > active)
 			return false;
 	return true;
 }
@@ -222,23 +223,43 @@ static struct links_sums *link_current_slice(struct link *link, uint64_t now_ns)
 	return &slice->sums;
 }
 
-/* Returns the slice that its sums were added to; NULL: no memory. */
-static struct links_sums *links_take(struct links *l, const struct links_entry *e)
+static bool link_has_key(const struct link *link, const struct link_key *key)
 {
-	bool made;
+	return link->key.issuer == key->issuer && link->key.executor == key->executor &&
+	       link->key.comm_index == key->comm_index && link->key.peer == key->peer &&
+	       link->key.channel == key->channel && link->key.send == key->send;
+}
+
+/* NULL: no memory. */
+static struct link *links_use(struct links *l, const struct links_entry *e)
+{
 	const struct link_key *key = &e->key;
-	struct links_sums *sums;
 	uint64_t mark = key->executor ^ (uint64_t)key->comm_index << 48 ^
 			(uint64_t)(uint32_t)key->peer << 24 ^ key->channel << 12 ^ key->send << 11;
-	struct link *link = keyed_use_lately(&l->table, mark, key, e->account, &made);
+	struct link *link = keyed_lately(&l->table, mark);
+	bool made;
 
-	if (!link)
-		return NULL;
-	if (made) {
+	if (link && link_has_key(link, key)) {
+		keyed_touch(&l->table, link);
+		return link;
+	}
+	link = keyed_use_lately(&l->table, mark, key, e->account, &made);
+	if (link && made) {
 		link->first_ns = e->now_ns;
 		l->stats.links = keyed_count(&l->table);
 		l->stats.evicted = l->table.evicted;
 	}
+	return link;
+}
+
+/* Returns the slice that its sums were added to; NULL: no memory. */
+static struct links_sums *links_take(struct links *l, const struct links_entry *e)
+{
+	struct link *link = links_use(l, e);
+	struct links_sums *sums;
+
+	if (!link)
+		return NULL;
 	if (!link->who.has_comm_id)
 		link->who = e->who;
 	sums = link_current_slice(link, e->now_ns);
