@@ -28,7 +28,7 @@ struct keyed_config {
 	uint32_t capacity;
 	size_t item_bytes, key_bytes;
 	uint64_t seed;		/* keys come from jobs: see struct index */
-	bool lately;		/* keyed_use_lately() is used */
+	bool lately;		/* numbers are kept for marks: keyed_use_lately() */
 	bool refuses;		/* a new item, when all are taken */
 	/* NULL, or: it is about to make room or to be dropped; the table must not change. */
 	void (*gone)(void *item, void *arg);
@@ -138,6 +138,7 @@ static inline void *keyed_taken(const struct keyed *t, uint32_t number)
 	return pool_is_taken(&t->pool, number) ? pool_at(&t->pool, number) : NULL;
 }
 
+/* The place of the number that is kept for this mark, whoever's it is. */
 static inline uint32_t *keyed_lately_place(const struct keyed *t, uint64_t mark)
 {
 	_Static_assert(KEYED_LATELY == UINT64_C(1) << (64 - 54), "the mark has this range");

@@ -268,19 +268,28 @@ static bool cohort_is_of(const struct cohort *cohort, const struct op *op)
 	       cohort->key.nranks == op->nranks && cohort->key.uid == op->uid;
 }
 
-/*
- * The cohort of an operation, its members brought up to date if need be; NULL: no memory.  It is
- * used with each of its joints.
- */
-static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
+/* NULL: no memory. */
+static struct cohort *cohort_use(struct ranks *ranks, const struct op *op)
 {
-	const struct cohort_key key = { op->comm_id, op->comm_name, op->nranks, op->uid };
 	struct cohort *cohort = keyed_lately(&ranks->cohorts, op->comm_id);
 	bool made;
 
+	if (!cohort || !cohort_is_of(cohort, op)) {
+		const struct cohort_key key = { op->comm_id, op->comm_name, op->nranks, op->uid };
+
+		return keyed_use_lately(&ranks->cohorts, op->comm_id, &key, op->account, &made);
+	}
+	keyed_touch(&ranks->cohorts, cohort);
+	return cohort;
+}
+
+/* The cohort of an operation, its members brought up to date if need be; NULL: no memory. */
+static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
+{
+	struct cohort *cohort;
+
 	ranks->now_ns = now_ns;
-	if (!cohort || !cohort_is_of(cohort, op))
-		cohort = keyed_use_lately(&ranks->cohorts, op->comm_id, &key, op->account, &made);
+	cohort = cohort_use(ranks, op);
 	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
 		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
 			!cohort_member(cohort, op))) &&
@@ -304,10 +313,8 @@ static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key
 	bool made;
 	struct ranks_joint *joint = keyed_use(&ranks->joints, key, account, &made);
 
-	if (!joint)
-		return NULL;
-	keyed_touch(&ranks->cohorts, key->cohort);
-	joint->first_ns = now_ns;
+	if (joint)
+		joint->first_ns = now_ns;
 	return joint;
 }
 

@@ -864,10 +864,17 @@ static struct straggler_member *member_of(struct straggler *s, uint64_t process_
 					  uint32_t comm_index, uid_t account)
 {
 	const struct member_key key = { process_id, comm_index };
+	uint32_t *likely = keyed_lately_place(&s->members, process_id ^ key.comm_index << 48);
+	struct straggler_member *m = keyed_taken(&s->members, *likely);
 	bool made;
 
+	if (m && m->key.process_id == process_id && m->key.comm_index == comm_index)
+		return m;
 	/* One that is never compared is not touched: it makes room before those that are. */
-	return keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, account, &made);
+	m = keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, account, &made);
+	if (m)
+		*likely = keyed_number(m);
+	return m;
 }
 
 /* Operations that are not timed are not compared, and count beside those that are. */
@@ -1419,8 +1426,8 @@ void straggler_set_window(struct straggler *s, uint64_t window_ns)
 	s->window_ns = window_ns ? window_ns : WINDOW_NS;
 }
 
-#define TABLE(type, n)								\
-	&KEYED_CONFIG(type, key, n, .seed = s->seed)
+#define TABLE(type, n, ...)							\
+	&KEYED_CONFIG(type, key, n, .seed = s->seed, __VA_ARGS__)
 
 int straggler_new(struct straggler **sp, const struct straggler_config *config)
 {
@@ -1436,7 +1443,8 @@ int straggler_new(struct straggler **sp, const struct straggler_config *config)
 	r = r ? r : keyed_init(&s->buckets, TABLE(struct bucket, BUCKETS));
 	r = r ? r : keyed_init(&s->units, TABLE(struct straggler_unit, UNITS));
 	r = r ? r : keyed_init(&s->tracks, TABLE(struct straggler_track, TRACKS));
-	r = r ? r : keyed_init(&s->members, TABLE(struct straggler_member, MEMBERS));
+	r = r ? r : keyed_init(&s->members, TABLE(struct straggler_member, MEMBERS,
+						  .lately = true));
 	if (r < 0) {
 		straggler_free(s);
 		return r;

@@ -41,6 +41,8 @@ struct diagnose {
 	struct diagnose_config config;
 	struct diagnose_source source;
 	void *state[ARRAY_LEN(detectors)];
+	uint32_t op_taker[ARRAY_LEN(detectors)];	/* detectors that take operations in */
+	uint32_t nop_takers;
 	struct finding *findings;	/* id 0: unused */
 	uint64_t last_id;
 	uint64_t refused;
@@ -413,9 +415,11 @@ void *diagnose_state(const struct diagnose *dg, const struct detector *detector)
 
 void diagnose_ops(struct diagnose *dg, const struct op *const *ops, uint32_t n, uint64_t now_ns)
 {
-	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
-		if (detectors[i]->ops)
-			detectors[i]->ops(dg, dg->state[i], ops, n, now_ns);
+	for (uint32_t i = 0; i < dg->nop_takers; i++) {
+		uint32_t taker = dg->op_taker[i];
+
+		detectors[taker]->ops(dg, dg->state[taker], ops, n, now_ns);
+	}
 }
 
 void diagnose_ended(struct diagnose *dg, struct process *p, uint64_t now_ns)
@@ -474,6 +478,8 @@ static int start_detectors(struct diagnose *dg)
 	for (size_t i = 0; i < ARRAY_LEN(detectors); i++) {
 		int r = 0;
 
+		if (detectors[i]->ops)
+			*array_must_add(dg->op_taker, &dg->nop_takers) = (uint32_t)i;
 		dg->state[i] = calloc(1, detectors[i]->state_bytes + 1);
 		if (!dg->state[i])
 			return -ENOMEM;

@@ -37,7 +37,7 @@ struct pace {
 };
 
 /* The place with that process's, else an unused one for it, else the one that it takes over. */
-static struct pace **paces_place(struct paces *paces, uint64_t process_id)
+static inline struct pace **paces_place(struct paces *paces, uint64_t process_id)
 {
 	struct pace **unused = NULL;
 
@@ -52,7 +52,7 @@ static struct pace **paces_place(struct paces *paces, uint64_t process_id)
 	return unused ?: &paces->at[process_id % PACES];
 }
 
-static struct pace *pace_find(struct paces *paces, uint64_t process_id)
+static inline struct pace *pace_find(struct paces *paces, uint64_t process_id)
 {
 	struct pace *pace = *paces_place(paces, process_id);
 
