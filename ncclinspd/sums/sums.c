@@ -51,15 +51,10 @@ struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chu
 	struct chunk *chunk;
 	uint32_t item;
 
-	for (uint32_t *link = &value->chunks; *link; link = &chunk->next) {
-		item = *link;
+	for (item = value->chunks; item; item = chunk->next) {
 		chunk = chunk_at(chunks, item);
-		if (chunk->part != part)
-			continue;
-		*link = chunk->next;		/* the one used last is the first */
-		chunk->next = value->chunks;
-		value->chunks = item;
-		return chunk;
+		if (chunk->part == part)
+			return chunk;
 	}
 	if (!accounts_may_take(&chunks->of, account, chunks->pool.capacity - chunks->pool.used))
 		return NULL;
