@@ -39,8 +39,13 @@ static void take_joint(const struct op *const *ops, uint32_t n, uint32_t expecte
 {
 	(void)arg;
 	(void)at_ns;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		ck_assert_uint_eq(ops[i]->local_ranks, n);
+		ck_assert_uint_eq(ops[i]->seq, ops[0]->seq);
+		ck_assert_str_eq(ops[i]->comm_name, ops[0]->comm_name);
+		ck_assert_int_eq(ops[i]->nranks, ops[0]->nranks);
+		ck_assert_uint_eq(ops[i]->uid, ops[0]->uid);
+	}
 	joints++;
 	joint_n = n;
 	joint_expected = expected;
@@ -271,6 +276,73 @@ TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for)
 	ck_assert_uint_eq(ntold, 4);
 	ck_assert_uint_eq(told_of(2)->local_ranks, 3);
 	ck_assert_uint_eq(told_of(3)->local_ranks, 0);
+}
+
+#define IN_ORDER	40	/* operations of a communicator */
+
+static const name_t order_funcs[] = { "AllReduce", "AllGather" };
+
+/* One id, but another name, size or user: two of the four processes are another's. */
+static void make_namesakes(int how)
+{
+	for (uint32_t p = 0; p < PROCESSES; p++) {
+		comms[p][1] = member((int32_t)p, 0xc0);
+		if (how == 0)
+			strcpy(comms[p][1].name, "dp");
+		if (how == 1)
+			comms[p][1].nranks = 4;
+		if (how == 2)
+			process[p] = (struct process){
+				.id = p + 1, .uid = p / 2, .comms = comms[p], .ncomms = 1,
+				.clock = process[p].clock,
+			};
+	}
+}
+
+static void give_namesakes(int how, uint32_t p, uint32_t c, const uint8_t *func)
+{
+	static uint32_t given[PROCESSES][2];
+	static uint64_t seq[PROCESSES][2][2];
+	uint32_t nth;
+	struct op op;
+
+	if (!func) {
+		memset(given, 0, sizeof(given));
+		memset(seq, 0, sizeof(seq));
+		return;
+	}
+	nth = given[p][c]++;
+	if (nth >= IN_ORDER)
+		return;
+	op = op_of(p, c, order_funcs[func[nth]], seq[p][c][func[nth]]++, 1000);
+	op.comm_name = c && how == 0 ? "dp" : "tp";
+	op.nranks = comms[p][c].nranks;
+	op.uid = process[p].uid;
+	ranks_add(ranks, &op, now_ns);
+}
+
+/* Each communicator's ranks have its functions in one order, and come in any. */
+TEST_LOOP(ranks_of_communicators_with_one_id_find_each_other_in_any_order, 0, 60)
+{
+	uint32_t ncomms = _i % 3 == 2 ? 1 : 2;
+	uint8_t func[2][IN_ORDER];
+
+	fx_seed((uint64_t)_i);
+	make_namesakes(_i % 3);
+	give_namesakes(0, 0, 0, NULL);
+	for (uint32_t i = 0; i < 2 * IN_ORDER; i++)
+		func[i / IN_ORDER][i % IN_ORDER] = fx_random() % 2;
+	for (uint32_t k = 0; k < 100 * IN_ORDER; k++) {
+		uint32_t p = (uint32_t)(fx_random() % PROCESSES);
+		uint32_t c = (uint32_t)(fx_random() % ncomms);
+
+		give_namesakes(_i % 3, p, c, func[c]);
+	}
+	ck_assert_uint_eq(joints, 2 * IN_ORDER);
+	ck_assert_uint_eq(joint_n, _i % 3 == 2 ? 2 : 4);
+	ck_assert_uint_eq(ntold, PROCESSES * ncomms * IN_ORDER);
+	for (uint32_t i = 0; i < ntold; i++)
+		ck_assert_uint_eq(told[i].local_ranks, joint_n);
 }
 
 /* Two shrinks of one parent have one id: a rank number comes twice. */

@@ -691,8 +691,8 @@ static inline struct seat *seat_of(struct straggler *s, struct straggler_unit *u
 	const struct straggler_part *p = &op->part[i];
 	struct seat *seat = &u->seat[i];
 
-	if (i < u->nseats && seat_is_of(seat, p->process_id, p->comm_index) &&
-	    seat->found == seats_found(s) && (from || seat->part.gpu == p->gpu))
+	if (from && i < u->nseats && seat_is_of(seat, p->process_id, p->comm_index) &&
+	    seat->found == seats_found(s))
 		return seat;
 	return seat_look_for(s, u, op, i, from);
 }
