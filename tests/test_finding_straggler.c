@@ -71,6 +71,33 @@ TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 	json_decref(a);
 }
 
+static uint64_t case_key;
+
+static void take_key(const struct straggler_case *c, void *arg)
+{
+	(void)arg;
+	case_key = c->key;
+}
+
+/* A second rank of its process in the communicator tells that each has a GPU of its own. */
+TEST(gpu_of_a_rank_is_looked_up_again_in_another_second)
+{
+	struct process *p = fx.processes[1];
+	struct op op = op_of(p, TRANSFER);
+	uint64_t before = straggler_gpu(fx.straggler, &op, fx.processes, fx.nprocesses);
+
+	work(4 * WINDOW, 1, 5 * MS, 0);
+	straggler_visit(fx.straggler, take_key, NULL);
+	ck_assert_uint_eq(case_key, before);
+	p->comms = realloc(p->comms, 2 * sizeof(*p->comms));
+	p->comms[p->ncomms++] = p->comms[0];
+	ck_assert_uint_ne(straggler_gpu(fx.straggler, &op, fx.processes, fx.nprocesses), before);
+	work(22, 1, 5 * MS, 0);
+	straggler_visit(fx.straggler, take_key, NULL);
+	ck_assert_uint_eq(case_key,
+			  straggler_gpu(fx.straggler, &op, fx.processes, fx.nprocesses));
+}
+
 /*
  * They call their communicator the same, and its other rank, which tells of the GPU of a rank of
  * the first, is late far more often.

@@ -200,6 +200,37 @@ TEST(kind_that_comes_again_and_again_stays_the_newest)
 	ck_assert_int_eq(limit_of(2, 4096, 0).reason, LIMIT_FIRST);
 }
 
+/* Both have the same; one is told which ranks did what the one before did. */
+TEST_LOOP(ranks_of_one_operation_make_the_history_that_they_make_alone, 0, 20)
+{
+	struct limits *alone;
+
+	fx_seed((uint64_t)_i);
+	ck_assert_int_eq(limits_new(&alone, 10 * SECOND, 60 * SECOND), 0);
+	for (int k = 0; k < 500; k++) {
+		struct op op = make_op(1 + fx_random() % 3, 4096 << fx_random() % 2, 0);
+
+		for (int rank = 0; rank < 4; rank++) {
+			op.predates = fx_random() % 3 == 0;
+			op.done_ns = op.enqueued_ns + fx_random() % (fx_random() % 8 ? MS :
+								      100 * SECOND);
+			limits_add(l, &op, rank > 0);
+			limits_add(alone, &op, false);
+		}
+		for (uint64_t comm = 1; comm < 4; comm++)
+			for (uint64_t bytes = 4096; bytes <= 8192; bytes *= 2) {
+				struct limit together = limit_of(comm, bytes, 0), wanted;
+
+				op = make_op(comm, bytes, 0);
+				limits_of(alone, &op, 0, &wanted);
+				ck_assert_uint_eq(together.ops, wanted.ops);
+				ck_assert_uint_eq(together.ns, wanted.ns);
+				ck_assert_uint_eq(together.p999_ns, wanted.p999_ns);
+			}
+	}
+	limits_free(alone);
+}
+
 int main(void)
 {
 	return fx_run(setup, teardown);

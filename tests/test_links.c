@@ -320,6 +320,22 @@ TEST(link_idle_for_longest_makes_room)
 		ck_assert_uint_eq(rows[i].sums.ops, rows[i].who.send ? 1 : 1000);
 }
 
+/* Another process carries out what two have posted (PXN): by turns. */
+TEST(transfers_of_two_issuers_are_links_of_their_own)
+{
+	struct nci_ev_proxy_op op = make_op(true, 5, 2);
+
+	for (int i = 0; i < 10; i++) {
+		const struct transfers t = { i % 2 ? &here : &there, &here, 0, "dp", NULL, &op,
+					     NULL, 0 };
+
+		links_add(links, &t, START);
+	}
+	ck_assert_int_eq(look(ALL, START), 2);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(rows[i].sums.ops, 5);
+}
+
 TEST(slowest_link_comes_first_and_receives_last)
 {
 	for (int peer = 0; peer < 8; peer++) {

@@ -184,6 +184,35 @@ TEST(what_is_known_of_long_jobs_outlasts_short_ones)
 	ck_assert_uint_eq(paces_longest_pause(&paces, 8), 60000 * MS);
 }
 
+/* Both have the same; one is told which ranks did what the one before did. */
+TEST_LOOP(ranks_of_one_operation_have_the_pace_that_they_have_alone, 0, 20)
+{
+	struct paces alone = { 0 };
+
+	fx_seed((uint64_t)_i);
+	for (int k = 0; k < 400; k++) {
+		struct op op = { .has_comm_id = true, .comm_id = 1 + k % 3, .func = "AllReduce",
+				 .bytes = 1 << 20, .exec_ns = UNKNOWN_U64 };
+
+		now_ns += (k % 3 ? 1 : 50) * MS;
+		for (uint64_t rank = 0; rank < 4; rank++) {
+			op.process_id = 1 + rank;
+			op.enqueued_ns = fx_random() % 50 ? now_ns : 0;
+			paces_add(&paces, &op, rank > 0);
+			paces_add(&alone, &op, false);
+		}
+	}
+	for (uint64_t rank = 0; rank < 4; rank++) {
+		struct period_step together = { 0 }, wanted = { 0 };
+
+		ck_assert_int_eq(paces_step(&paces, 1 + rank, now_ns, &together),
+				 paces_step(&alone, 1 + rank, now_ns, &wanted));
+		ck_assert_uint_eq(together.kind, wanted.kind);
+		ck_assert_uint_eq(together.step_ns, wanted.step_ns);
+	}
+	paces_deinit(&alone);
+}
+
 int main(void)
 {
 	return fx_run(setup, teardown);

@@ -147,6 +147,35 @@ TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
 	ck_assert_uint_eq(recent.blame_ns, 0);
 }
 
+#define MANY	400
+
+/* Beside sums over all that came since the part began that is the fifth from the newest. */
+TEST_LOOP(lately_is_what_came_in_the_last_parts_of_it, 0, 20)
+{
+	uint64_t at_ns[MANY], wait_ns[MANY];
+
+	fx_seed((uint64_t)_i);
+	for (uint32_t k = 0; k < MANY; k++) {
+		const uint64_t late[2] = { 0, fx_random() % (50 * MS) };
+		struct straggler_op op = op_of(1, 2, 2, late);
+		uint64_t part = now_ns / (2 * SECOND), ops = 0, wait = 0;
+		struct straggler_recent recent;
+
+		straggler_add(straggler, &op, now_ns);
+		at_ns[k] = now_ns;
+		wait_ns[k] = late[1];
+		for (uint32_t i = 0; i <= k; i++)
+			if (at_ns[i] / (2 * SECOND) + 5 > part) {
+				ops++;
+				wait += wait_ns[i];
+			}
+		ck_assert(straggler_recent(straggler, 1, 1, now_ns, &recent));
+		ck_assert_uint_eq(recent.ops, ops);
+		ck_assert_uint_eq(recent.wait_ns, wait);
+		pass(fx_random() % (fx_random() % 16 ? 800 * MS : 20 * SECOND));
+	}
+}
+
 /* Parts end when the clock's time is a multiple of 7.5 s: one of them at 1005 s. */
 TEST(the_last_minute_stands_in_eighths_of_it)
 {
