@@ -3,6 +3,7 @@
 #define TESTS_FX_STRAGGLER_H
 
 /* Scenes of which it is known who makes the others wait, on a clock of their own. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
@@ -15,7 +16,37 @@
 #define STEP		(100 * MS)	/* from one operation to the next: 600 in a window */
 #define CASES		32
 
+#define PROCESSES	64
+#define COMMS		12000	/* of a process: the highest number, and one */
+
+/* One rank's part in an operation. */
+struct straggler_part {
+	uint64_t process_id;
+	pid_t pid;
+	uint32_t comm_index;
+	int32_t rank;
+	uid_t account;
+	uint64_t gpu;		/* its own, or another rank's of its process */
+	uint64_t start;
+	uint64_t inside_ns;
+	uint64_t end_ns, end_error_ns;
+	uint64_t queued_ns;
+};
+
+/* An operation that n of nranks did together. */
+struct straggler_op {
+	uint64_t comm;
+	name_t func;
+	uint64_t kind;
+	uint64_t seq;
+	int32_t nranks;
+	uint32_t n;
+	struct straggler_part part[OP_RANKS];
+};
+
 static struct straggler *straggler;
+static struct process *processes[PROCESSES];	/* by their ids */
+static size_t nprocesses;
 static struct straggler_case cases[CASES];
 static uint32_t ncases, nsuspected;
 static uint64_t now_ns;
@@ -30,6 +61,59 @@ static inline void setup(void)
 static inline void teardown(void)
 {
 	straggler_free(straggler);
+	while (nprocesses) {
+		free(processes[--nprocesses]->comms);
+		free(processes[nprocesses]);
+	}
+}
+
+static inline struct process *process_of(uint64_t id)
+{
+	size_t at = 0;
+
+	while (at < nprocesses && processes[at]->id < id)
+		at++;
+	if (at < nprocesses && processes[at]->id == id)
+		return processes[at];
+	ck_assert_uint_lt(nprocesses, PROCESSES);
+	memmove(&processes[at + 1], &processes[at], (nprocesses++ - at) * sizeof(processes[0]));
+	processes[at] = calloc(1, sizeof(*processes[at]));
+	processes[at]->id = id;
+	processes[at]->ncomms = COMMS;
+	processes[at]->comms = calloc(COMMS, sizeof(struct comm));
+	return processes[at];
+}
+
+/* As its rank did it; its process tells the GPU. */
+static inline struct op op_of_part(const struct straggler_op *op, const struct straggler_part *part)
+{
+	struct comm *comm;
+
+	ck_assert_uint_lt(part->comm_index, COMMS);
+	comm = &process_of(part->process_id)->comms[part->comm_index];
+	comm->ready = comm->has_gpu = true;
+	memcpy(comm->gpu_uuid, &part->gpu, sizeof(part->gpu));
+	return (struct op){
+		.process_id = part->process_id, .pid = part->pid, .account = part->account,
+		.comm_index = part->comm_index, .has_comm_id = true, .comm_id = op->comm,
+		.rank = part->rank, .nranks = op->nranks, .func = op->func, .seq = op->seq,
+		.channels = (uint32_t)op->kind, .complete = true, .source = TIMING_KERNEL_GPU,
+		.exec_ns = part->inside_ns, .gpu_start_ns = part->start,
+		.gpu_stop_mono_ns = part->end_ns, .gpu_clock_error_ns = part->end_error_ns,
+		.queue_ns = part->queued_ns,
+	};
+}
+
+static inline void straggler_add(const struct straggler_op *op)
+{
+	const struct op *at[OP_RANKS];
+	struct op ops[OP_RANKS];
+
+	for (uint32_t i = 0; i < op->n; i++) {
+		ops[i] = op_of_part(op, &op->part[i]);
+		at[i] = &ops[i];
+	}
+	straggler_see(straggler, at, op->n, processes, nprocesses, now_ns);
 }
 
 static inline void take_case(const struct straggler_case *c, void *arg)
@@ -97,7 +181,7 @@ static inline void work(uint32_t windows, uint32_t every, uint32_t who, uint64_t
 
 		late[who] += every && k % every == 0 ? late_ns : 0;
 		op = op_of(1, 4, 4, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 }

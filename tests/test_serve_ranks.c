@@ -32,16 +32,18 @@ static void add_ops(const struct process *p, int n, uint64_t last_ms)
 static void add_lateness(int n, uint64_t late_ns)
 {
 	for (int i = 0; i < n; i++) {
-		struct straggler_op op = { .comm = 1, .func = FX_FUNC, .nranks = 2, .n = 2,
-					   .seq = UNKNOWN_U64 };
+		struct op op[2];
 
 		for (uint32_t k = 0; k < 2; k++)
-			op.part[k] = (struct straggler_part){
+			op[k] = (struct op){
 				.process_id = k + 1, .pid = fx.processes[k]->pid,
-				.rank = (int32_t)k, .gpu = 0xa0 + k, .start = fx.now_ns,
-				.inside_ns = MS + (k ? 0 : late_ns),
+				.has_comm_id = true, .comm_id = 1, .rank = (int32_t)k, .nranks = 2,
+				.func = FX_FUNC, .seq = UNKNOWN_U64, .complete = true,
+				.source = TIMING_KERNEL_GPU, .exec_ns = MS + (k ? 0 : late_ns),
+				.gpu_start_ns = fx.now_ns,
 			};
-		straggler_add(fx.straggler, &op, fx.now_ns);
+		straggler_see(fx.straggler, (const struct op *[]){ &op[0], &op[1] }, 2,
+			      fx.processes, fx.nprocesses, fx.now_ns);
 		fx_pass(100 * MS);
 		straggler_turn(fx.straggler, fx.now_ns);
 	}

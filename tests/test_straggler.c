@@ -52,7 +52,7 @@ TEST(who_is_late_in_turn_with_others_is_not_flagged)
 
 		late[fx_random() % 4] += 10 * MS;
 		op = op_of(1, 4, 4, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 0);
@@ -76,7 +76,7 @@ TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged)
 		const uint64_t late[4] = { noise(), k % 10 ? noise() : 60 * MS, noise(), noise() };
 		struct straggler_op op = op_of(1, 4, 4, late);
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 		if (k == 60)	/* six are no pattern */
 			ck_assert_uint_eq(look() + nsuspected, 0);
@@ -125,7 +125,7 @@ static void work_with_hiccups(uint32_t windows, uint32_t every, uint64_t pause_n
 			late[fx_random() % 4] += 5 * MS;
 		late[0] += k % every ? 0 : pause_ns;
 		op = op_of(1, 4, 4, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 }
@@ -159,7 +159,7 @@ TEST(who_is_late_no_more_is_let_go_within_a_window)
 			const uint64_t late[4] = { noise(), noise(), noise(), noise() };
 			struct straggler_op op = op_of(1, 4, 4, late);
 
-			straggler_add(straggler, &op, now_ns);
+			straggler_add(&op);
 			pass(STEP);
 		}
 	}
@@ -181,7 +181,7 @@ TEST(who_is_late_each_time_of_two_stands_out_as_well)
 		uint64_t late[2] = { noise(), noise() + 5 * MS };
 		struct straggler_op op = op_of(1, 2, 2, late);
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(SECOND);
@@ -198,7 +198,7 @@ static void work_of_two(uint32_t count, uint64_t late_ns)
 
 		late[k % 5 < 2 ? 1 : fx_random() % 2] += k % 5 < 2 ? late_ns : 3 * MS;
 		op = op_of(1, 2, 2, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 }
@@ -221,7 +221,7 @@ TEST_LOOP(of_two_who_are_late_in_turn_neither_is_flagged, 0, 10)
 
 		late[fx_random() % 2] = 10 * MS + noise();
 		op = op_of(1, 2, 2, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 0);
@@ -238,7 +238,7 @@ TEST(where_all_are_apart_the_last_is_named_alone)
 		for (uint64_t i = 0; i < 4; i++)
 			late[i] = noise() + i * 3 * MS;
 		op = op_of(1, 4, 4, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 1);
@@ -258,7 +258,7 @@ static void work_of_sets(uint32_t windows, uint32_t n, const uint64_t *odd, cons
 		for (uint32_t i = 0; i < n; i++)
 			late[i] = noise() + (k % 2 ? odd[i] : even[i]);
 		op = op_of(1, (int32_t)n, n, late);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(SECOND);
@@ -310,7 +310,7 @@ TEST(who_is_late_where_only_bursts_are_timed_costs_as_much)
 
 		op.seq = seq;
 		if (seq / 64 % 8 == 0)
-			straggler_add(straggler, &op, now_ns);
+			straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 1);
@@ -328,7 +328,7 @@ TEST_LOOP(since_is_when_it_began_and_figures_are_of_the_time_since_then, 0, 10)
 		const uint64_t late[4] = { noise(), noise(), noise(), noise() };
 		struct straggler_op op = op_of(1, 4, 4, late);
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	began_ns = now_ns;
@@ -372,7 +372,7 @@ TEST_LOOP(why_it_is_late_is_told_as_far_as_its_calls_tell, 0, FX_COUNT(whys))
 				op.part[i].comm_index = i;
 			}
 		}
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 1);
@@ -404,7 +404,7 @@ TEST(communicators_without_end_of_one_user_make_nobody_else_s_forgotten)
 			op.part[i].process_id = 1000 + i;
 			op.part[i].gpu = 2 * k + i;
 		}
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 	}
 	pass(SECOND);
 	ck_assert_uint_eq(look(), 1);
@@ -432,7 +432,7 @@ TEST_LOOP(hostile_operations_do_no_harm, 0, 5)
 				.end_ns = fx_random() >> (fx_random() % 64),
 				.end_error_ns = fx_random() % 2 ? UNKNOWN_U64 : 10,
 			};
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(fx_random() % (30 * MS));
 		if (k % 1000 == 0)
 			straggler_forget(straggler, fx_random() % 40);

@@ -22,7 +22,7 @@ TEST_LOOP(sums_are_those_of_the_operations, 0, 5)
 			wait[i] += op.part[i].inside_ns - least;
 			last[i] += op.part[i].inside_ns == least;
 		}
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(2 * SECOND);
@@ -46,7 +46,7 @@ TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 		const uint64_t late[4] = { 0, noise(), 5 * MS, noise() };
 		struct straggler_op op = op_of(1, 4, 4, late);
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(2 * SECOND);
@@ -84,7 +84,7 @@ TEST(of_several_functions_the_one_that_costs_most_is_told)
 		struct straggler_op op = op_of(1, 4, 4, late);
 
 		op.func = k % 2 ? "AllGather" : "AllReduce";
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(2 * SECOND);
@@ -102,7 +102,7 @@ TEST(blame_is_the_median_waiting_of_the_others_shared)
 	for (int k = 0; k < 120; k++) {
 		struct straggler_op op = op_of(1, 4, 4, late);
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	pass(2 * SECOND);
@@ -138,7 +138,7 @@ TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
 			ck_assert_uint_ge(recent.blame_ns, 70 * 20 * MS);
 			ck_assert_uint_le(recent.blame_ns, 80 * 20 * MS);
 		}
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert(straggler_recent(straggler, 1, 1, now_ns, &recent));
@@ -161,7 +161,7 @@ TEST_LOOP(lately_is_what_came_in_the_last_parts_of_it, 0, 20)
 		uint64_t part = now_ns / (2 * SECOND), ops = 0, wait = 0;
 		struct straggler_recent recent;
 
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		at_ns[k] = now_ns;
 		wait_ns[k] = late[1];
 		for (uint32_t i = 0; i <= k; i++)
@@ -188,7 +188,7 @@ TEST(the_last_minute_stands_in_eighths_of_it)
 
 		if (k == 20)
 			straggler_history(straggler, 4, 1, now_ns, &before);
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert_double_lt(before.blame[STRAGGLER_HISTORY - 1], 0);	/* 2 s tell nothing */
@@ -218,7 +218,7 @@ static void half_here(uint64_t away)
 
 	op.part[0].inside_ns += away;
 	op.part[1].inside_ns += away;
-	straggler_add(straggler, &op, now_ns);
+	straggler_add(&op);
 	pass(STEP);
 }
 
@@ -261,7 +261,7 @@ TEST(a_rank_that_is_alone_here_knows_how_long_it_waits)
 		struct straggler_op op = op_of(1, 8, 1, &late);
 
 		op.part[0].inside_ns += k >= 100 && k % 2 ? 3 * MS : 0;
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert(straggler_of(straggler, 1, 1, &sums));
@@ -291,9 +291,9 @@ static void nested(uint64_t late_ns, bool other_first)
 	between.part[1] = between.part[3];
 	for (int i = 0; i < 2; i++)
 		between.part[i].start += 10 * MS;
-	straggler_add(straggler, &between, now_ns);
-	straggler_add(straggler, other_first ? &dp : &tp, now_ns);
-	straggler_add(straggler, other_first ? &tp : &dp, now_ns);
+	straggler_add(&between);
+	straggler_add(other_first ? &dp : &tp);
+	straggler_add(other_first ? &tp : &dp);
 	pass(STEP);
 }
 
@@ -309,7 +309,7 @@ static void others_come(void)
 			op.part[i].process_id = 1000 + i;
 			op.part[i].gpu = 0xb000 + OP_RANKS * k + i;
 		}
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 	}
 }
 
@@ -346,8 +346,8 @@ TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing)
 		away.part[0].inside_ns = 5 * MS;
 		for (int i = 0; i < 2; i++)
 			meet.part[i].start += 10 * MS;
-		straggler_add(straggler, &away, now_ns);
-		straggler_add(straggler, &meet, now_ns);
+		straggler_add(&away);
+		straggler_add(&meet);
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 0);
@@ -364,7 +364,7 @@ TEST(whose_part_is_missing_is_not_waited_for_elsewhere)
 		struct straggler_op op = op_of(1, 4, 4, late);
 
 		op.n = 3;
-		straggler_add(straggler, &op, now_ns);
+		straggler_add(&op);
 		pass(STEP);
 	}
 	ck_assert(straggler_of(straggler, 1, 1, &after));
@@ -384,8 +384,8 @@ TEST(who_has_waited_together_with_the_others_is_late_by_itself)
 
 		for (int i = 0; i < 2; i++)
 			two.part[i].start += 20 * MS;
-		straggler_add(straggler, &all, now_ns);
-		straggler_add(straggler, &two, now_ns);
+		straggler_add(&all);
+		straggler_add(&two);
 		pass(STEP);
 	}
 	pass(2 * SECOND);
@@ -411,8 +411,8 @@ TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys)
 		dp.n = 2;
 		memmove(&dp.part[0], &dp.part[1], 2 * sizeof(dp.part[0]));
 		dp.part[0].start += 20 * MS;
-		straggler_add(straggler, &tp, now_ns);
-		straggler_add(straggler, &dp, now_ns);
+		straggler_add(&tp);
+		straggler_add(&dp);
 		pass(STEP);
 	}
 	pass(2 * SECOND);

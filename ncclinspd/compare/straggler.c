@@ -51,7 +51,7 @@ struct bucket {
 _Static_assert(LATE_RANKS == OP_RANKS, "each rank of an operation has its sums");
 
 struct seat {
-	struct straggler_part part;	/* its part in the operation in which it was found last */
+	struct straggler_rank who;
 	uint32_t track;
 	uint32_t member;
 	uint64_t found;			/* seats_found() when these were; 0: they were not */
@@ -534,9 +534,10 @@ static void joint_settle(struct straggler *s, const struct straggler_joint *j)
 
 /* ---- which GPU --------------------------------------------------------------- */
 
-/* The operations that parts are of, and the processes: what tells a rank's GPU. */
-struct straggler_source {
-	const struct op *const *ops;
+/* One operation of n ranks, and the processes, which tell the ranks' GPUs. */
+struct straggler_ops {
+	const struct op *const *op;
+	uint32_t n;
 	struct process *const *list;
 	size_t count, next;
 };
@@ -597,19 +598,19 @@ static uint64_t op_gpu(const struct straggler *s, const struct op *op, const str
 	return op->process_id;
 }
 
-static uint64_t source_gpu(const struct straggler *s, struct straggler_source *from, uint32_t i)
+static uint64_t ops_gpu(const struct straggler *s, struct straggler_ops *ops, uint32_t i)
 {
-	const struct op *op = from->ops[i];
+	const struct op *op = ops->op[i];
 
-	return op_gpu(s, op, processes_find(from->list, from->count, op->process_id, &from->next));
+	return op_gpu(s, op, processes_find(ops->list, ops->count, op->process_id, &ops->next));
 }
 
 uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		       struct process *const *list, size_t count)
 {
-	struct straggler_source from = { .ops = &op, .list = list, .count = count };
+	struct straggler_ops ops = { .op = &op, .n = 1, .list = list, .count = count };
 
-	return source_gpu(s, &from, 0);
+	return ops_gpu(s, &ops, 0);
 }
 
 /* ---- one operation --------------------------------------------------------- */
@@ -628,7 +629,7 @@ static void join_unit(struct straggler_member *m, uint64_t unit_key)
 
 static bool seat_is_of(const struct seat *seat, uint64_t process_id, uint32_t comm_index)
 {
-	return seat->part.process_id == process_id && seat->part.comm_index == comm_index;
+	return seat->who.process_id == process_id && seat->who.comm_index == comm_index;
 }
 
 static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, uint32_t comm_index)
@@ -647,33 +648,35 @@ static uint64_t seats_found(const struct straggler *s)
 
 
 /*
- * The seat of the i-th part's rank, looked for; its track and member are used once a second.  NULL:
- * there are more ranks than there may be, or no memory.
+ * The seat of the i-th rank, looked for; its track and member are used once a second.  NULL: there
+ * are more ranks than there may be, or no memory.
  */
 static __attribute__((noinline))
-struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct straggler_op *op,
-			   uint32_t i, struct straggler_source *from)
+struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u,
+			   struct straggler_ops *ops, uint32_t i)
 {
-	struct straggler_part *p = &op->part[i];
-	const struct member_key key = { p->process_id, p->comm_index };
-	uint32_t at = find_seat(u, p->process_id, p->comm_index);
+	const struct op *op = ops->op[i];
+	const struct member_key key = { op->process_id, op->comm_index };
+	const uint64_t gpu = ops_gpu(s, ops, i);
+	uint32_t at = find_seat(u, op->process_id, op->comm_index);
 	struct seat *seat = at != LATE_NOBODY ? &u->seat[at] : array_add(u->seat, &u->nseats);
 	struct straggler_track *track;
 	struct straggler_member *member;
 	bool made;
 
-	if (from)
-		p->gpu = source_gpu(s, from, i);
 	if (!seat)
 		return NULL;
 	u->series.n = u->nseats;
-	if (seat->part.gpu != p->gpu)
+	if (seat->who.gpu != gpu)
 		seat->found = 0;	/* until its track is found, the one before is no answer */
-	seat->part = *p;
+	seat->who = (struct straggler_rank){
+		.process_id = op->process_id, .pid = op->pid, .comm_index = op->comm_index,
+		.rank = op->rank, .account = op->account, .gpu = gpu,
+	};
 	if (seat->found == seats_found(s))
 		return seat;
-	track = keyed_use_again(&s->tracks, seat->track, &p->gpu, p->account, &made);
-	member = keyed_use_again(&s->members, seat->member, &key, p->account, &made);
+	track = keyed_use_again(&s->tracks, seat->track, &gpu, op->account, &made);
+	member = keyed_use_again(&s->members, seat->member, &key, op->account, &made);
 	if (!track || !member)
 		return NULL;
 	seat->track = keyed_number(track);
@@ -685,16 +688,14 @@ struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u, struct
 
 /* Most often it has the i-th seat, and its GPU is the one that it had earlier in this second. */
 static inline struct seat *seat_of(struct straggler *s, struct straggler_unit *u,
-				   struct straggler_op *op, uint32_t i,
-				   struct straggler_source *from)
+				   struct straggler_ops *ops, uint32_t i)
 {
-	const struct straggler_part *p = &op->part[i];
 	struct seat *seat = &u->seat[i];
 
-	if (from && i < u->nseats && seat_is_of(seat, p->process_id, p->comm_index) &&
+	if (i < u->nseats && seat_is_of(seat, ops->op[i]->process_id, ops->op[i]->comm_index) &&
 	    seat->found == seats_found(s))
 		return seat;
-	return seat_look_for(s, u, op, i, from);
+	return seat_look_for(s, u, ops, i);
 }
 
 static uint32_t track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
@@ -725,19 +726,18 @@ static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t
 
 /* False: not all of them have a seat; `members` has those that do. */
 static bool add_parts(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		      struct straggler_op *op, struct straggler_source *from,
-		      struct straggler_member **members)
+		      struct straggler_ops *ops, struct straggler_member **members)
 {
-	for (uint32_t i = 0; i < op->n; i++) {
-		const struct straggler_part *p = &op->part[i];
-		const struct seat *seat = seat_of(s, u, op, i, from);
+	for (uint32_t i = 0; i < ops->n; i++) {
+		const struct seat *seat = seat_of(s, u, ops, i);
+		uint64_t start = ops->op[i]->gpu_start_ns;
 
 		if (!seat)
 			return false;
 		*array_must_add(j->part, &j->n) = (struct joint_part){
 			.track = seat->track, .seat = (uint32_t)(seat - u->seat),
-			.gpu = seat->part.gpu, .start = p->start, .queued_ns = p->queued_ns,
-			.place = track_follow(track_at(s, seat->track), p->start, j->id),
+			.gpu = seat->who.gpu, .start = start,
+			.place = track_follow(track_at(s, seat->track), start, j->id),
 		};
 		members[i] = member_at(s, seat->member);
 		members[i]->sums.ops++;
@@ -747,7 +747,7 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 
 /* Everybody has waited for the last, or all together for one elsewhere. */
 static void add_waits(struct straggler *s, struct straggler_joint *j,
-		      const struct straggler_op *op, struct straggler_member *const *members)
+		      struct straggler_member *const *members)
 {
 	uint64_t away_ns = j->op.last == LATE_NOBODY ? j->op.slow_ns : 0;
 
@@ -755,7 +755,6 @@ static void add_waits(struct straggler *s, struct straggler_joint *j,
 		struct joint_part *p = &j->part[i];
 		struct straggler_member *m = members[i];
 
-		p->inside_ns = op->part[i].inside_ns;
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
 		p->late_ns = j->op.most_ns - p->inside_ns;
 		m->sums.remote_wait_ns += away_ns;
@@ -764,18 +763,27 @@ static void add_waits(struct straggler *s, struct straggler_joint *j,
 	}
 }
 
+static uint64_t op_comm(const struct straggler *s, const struct op *op)
+{
+	const uint64_t words[] = {
+		op->comm_id, (uint32_t)op->nranks, (uintptr_t)op->comm_name, op->uid,
+	};
+
+	return index_hash(s->seed, words, sizeof(words));
+}
+
 /* NULL: no memory. */
-static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op,
+static struct straggler_unit *unit_take(struct straggler *s, const struct op *op, name_t func,
 					uint64_t now_ns)
 {
-	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
+	const uint64_t words[] = { op_comm(s, op), (uintptr_t)func };
 	const uint64_t key = index_hash(s->seed, words, sizeof(words));
 	bool made;
-	struct straggler_unit *u = keyed_use(&s->units, &key, op->part[0].account, &made);
+	struct straggler_unit *u = keyed_use(&s->units, &key, op->account, &made);
 
 	if (u && made) {
-		u->comm = op->comm;
-		u->func = op->func;
+		u->comm = words[0];
+		u->func = func;
 		u->seq = UNKNOWN_U64;
 		late_series_begin(&u->series, op->nranks, now_ns);
 	}
@@ -785,7 +793,7 @@ static struct straggler_unit *unit_take(struct straggler *s, const struct stragg
 #define PASSED_MOST	UINT64_C(1000000)	/* more is another job's number */
 
 /* Bursts of operations are timed, or records may be lost: the numbers tell what came between. */
-static uint64_t unit_passed(struct straggler_unit *u, const struct straggler_op *op)
+static uint64_t unit_passed(struct straggler_unit *u, const struct op *op)
 {
 	uint64_t before = u->seq, passed = op->seq - before;
 
@@ -799,79 +807,108 @@ static uint64_t unit_passed(struct straggler_unit *u, const struct straggler_op 
 	return op->fused ? passed / op->fused : passed;
 }
 
-/* NULL: no memory. */
-static struct bucket *straggler_bucket_of(struct straggler *s, const struct straggler_op *op)
+static uint64_t op_size_class(uint64_t bytes)
 {
-	const uint64_t words[] = { op->comm, (uintptr_t)op->func, op->kind };
+	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
+}
+
+/* Only like is compared with like. */
+static uint64_t op_kind(const struct straggler *s, const struct op *op)
+{
+	const uint64_t words[] = {
+		op_size_class(op_is_fused(op) ? op->batch_bytes : op->bytes), op->fused,
+		(uintptr_t)op->algo, (uintptr_t)op->proto, op->channels,
+	};
+
+	return index_hash(s->seed, words, sizeof(words));
+}
+
+/* NULL: no memory. */
+static struct bucket *unit_bucket(struct straggler *s, const struct straggler_unit *u,
+				  const struct op *op)
+{
+	const uint64_t words[] = { u->comm, (uintptr_t)u->func, op_kind(s, op) };
 	const uint64_t key = index_hash(s->seed, words, sizeof(words));
 	bool made;
-	struct bucket *b = keyed_use(&s->buckets, &key, op->part[0].account, &made);
+	struct bucket *b = keyed_use(&s->buckets, &key, op->account, &made);
 
 	if (b)
 		turn_bucket(b, s->windows);
 	return b;
 }
 
+/* Its kernel's start is told by the GPU's clock, or by NCCL's progress thread; UNKNOWN_U64. */
+static uint64_t op_queued_ns(const struct op *op)
+{
+	uint64_t start_ns = op->gpu_start_mono_ns;
+
+	if (!start_ns || !op->enqueued_ns || op_is_fused(op))
+		return op->queue_ns;
+	return start_ns > op->enqueued_ns ? start_ns - op->enqueued_ns : 0;
+}
+
 /* Holds it against what is usual for its like, and lets that learn from it. */
-static void joint_judge(struct straggler_joint *j, const struct straggler_op *op, struct bucket *b)
+static void joint_judge(struct straggler_joint *j, const struct op *const *ops, struct bucket *b)
 {
 	struct late_usual usual = { .transfer_ns = transfer_ns(b) };
 	struct late_part parts[OP_RANKS];
 	double shares[OP_RANKS], scratch[2 * OP_RANKS];
 
-	for (uint32_t i = 0; i < op->n; i++)
+	for (uint32_t i = 0; i < j->n; i++) {
 		parts[i] = (struct late_part){
-			.inside_ns = op->part[i].inside_ns, .end_ns = op->part[i].end_ns,
-			.end_error_ns = op->part[i].end_error_ns,
+			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
+			.end_error_ns = ops[i]->gpu_clock_error_ns,
 		};
-	late_measure(parts, op->n, &j->op);
-	bucket_learn(b, &j->op, op->n);
+		j->part[i].inside_ns = parts[i].inside_ns;
+	}
+	late_measure(parts, j->n, &j->op);
+	bucket_learn(b, &j->op, j->n);
 	usual.known = b->tail.n >= LATE_KNOWN;
 	usual.tail_ns = rolling_quantile(&b->tail, 10);
-	late_rate(parts, op->n, op->nranks, &usual, &j->op, scratch);
+	late_rate(parts, j->n, ops[0]->nranks, &usual, &j->op, scratch);
 	if (!j->op.judged)
 		return;
-	late_share(parts, op->n, &j->op, shares, scratch);
-	for (uint32_t i = 0; i < op->n; i++)
+	late_share(parts, j->n, &j->op, shares, scratch);
+	for (uint32_t i = 0; i < j->n; i++) {
 		j->part[i].blame_ns = (uint64_t)shares[i];
+		j->part[i].queued_ns = op_queued_ns(ops[i]);
+	}
 }
 
 /* It is whole, its ranks' waits are known, if all ranks that were seen of it are here. */
 static void joint_fill(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
-		       struct straggler_op *op, struct straggler_source *from,
-		       struct straggler_member **members)
+		       struct straggler_ops *ops, struct straggler_member **members)
 {
 	struct bucket *b;
 
-	j->comm = op->comm;
+	j->comm = u->comm;
 	j->unit = keyed_number(u);
 	j->unit_key = u->key;
-	if (!add_parts(s, u, j, op, from, members))
+	if (!add_parts(s, u, j, ops, members))
 		return;
-	if (op->n < u->nseats)
+	if (ops->n < u->nseats)
 		return;		/* whoever is missing may be the last */
-	b = straggler_bucket_of(s, op);
+	b = unit_bucket(s, u, ops->op[0]);
 	if (!b)
 		return;
 	j->whole = true;
-	j->passed = unit_passed(u, op);
-	joint_judge(j, op, b);
-	add_waits(s, j, op, members);
+	j->passed = unit_passed(u, ops->op[0]);
+	joint_judge(j, ops->op, b);
+	add_waits(s, j, members);
 }
 
 /* NULL: no memory. */
-static struct straggler_member *member_of(struct straggler *s, uint64_t process_id,
-					  uint32_t comm_index, uid_t account)
+static struct straggler_member *op_member(struct straggler *s, const struct op *op)
 {
-	const struct member_key key = { process_id, comm_index };
-	uint32_t *likely = keyed_lately_place(&s->members, process_id ^ key.comm_index << 48);
+	const struct member_key key = { op->process_id, op->comm_index };
+	uint32_t *likely = keyed_lately_place(&s->members, key.process_id ^ key.comm_index << 48);
 	struct straggler_member *m = keyed_taken(&s->members, *likely);
 	bool made;
 
-	if (m && m->key.process_id == process_id && m->key.comm_index == comm_index)
+	if (m && m->key.process_id == key.process_id && m->key.comm_index == key.comm_index)
 		return m;
 	/* One that is never compared is not touched: it makes room before those that are. */
-	m = keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, account, &made);
+	m = keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, op->account, &made);
 	if (m)
 		*likely = keyed_number(m);
 	return m;
@@ -890,21 +927,27 @@ static inline struct recent op_end(const struct op *op)
 	};
 }
 
-/* Takes in an operation; `from`: NULL, and its parts tell their GPUs. */
-static void straggler_take(struct straggler *s, struct straggler_op *op,
-			   struct straggler_source *from, uint64_t now_ns)
+static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
+{
+	const struct recent end = op_end(op);
+	struct straggler_member *m = op->parts ? NULL : op_member(s, op);
+
+	if (m)
+		member_add(m, now_ns, &end);
+}
+
+/* Takes in an operation that can be compared. */
+static void straggler_take(struct straggler *s, struct straggler_ops *ops, uint64_t now_ns)
 {
 	struct straggler_joint *j = straggler_new_joint(s, now_ns);
-	struct straggler_unit *u = unit_take(s, op, now_ns);
+	struct straggler_unit *u = unit_take(s, ops->op[0], ops->op[0]->func, now_ns);
 	struct straggler_member *members[OP_RANKS];
 
 	if (u)
-		joint_fill(s, u, j, op, from, members);
-	for (uint32_t i = 0; i < op->n; i++) {
-		struct recent end = from ? op_end(from->ops[i]) : (struct recent){ 0 };
-		struct straggler_member *m = i < j->n ? members[i] :
-			member_of(s, op->part[i].process_id, op->part[i].comm_index,
-				  op->part[i].account);
+		joint_fill(s, u, j, ops, members);
+	for (uint32_t i = 0; i < ops->n; i++) {
+		struct recent end = op_end(ops->op[i]);
+		struct straggler_member *m = i < j->n ? members[i] : op_member(s, ops->op[i]);
 
 		end.ops = j->whole;
 		end.wait_ns = i < j->n ? j->part[i].wait_ns : 0;
@@ -913,26 +956,19 @@ static void straggler_take(struct straggler *s, struct straggler_op *op,
 	}
 }
 
-void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
-{
-	struct straggler_op copy = *op;
-
-	straggler_take(s, &copy, NULL, now_ns);
-}
-
 /* ---- sends and receives -------------------------------------------------------- */
 
 #define STAGE_FUSED	4	/* sends and receives of one group: two each way */
 #define STAGE_TAIL	1000	/* part of the time by which equal stages' waiting differs */
 
 /* One operation is compared with all of its size, whichever rank did it: some waited little. */
-static void stage_add(struct straggler *s, struct straggler_op *op, struct straggler_source *from,
-		      uint64_t now_ns)
+static void stage_add(struct straggler *s, struct straggler_ops *ops, uint64_t now_ns)
 {
-	struct straggler_unit *u = unit_take(s, op, now_ns);
-	struct bucket *b = u ? straggler_bucket_of(s, op) : NULL;
-	struct seat *seat = b ? seat_of(s, u, op, 0, from) : NULL;
-	uint64_t inside_ns = op->part[0].inside_ns, transfer;
+	const struct op *op = ops->op[0];
+	struct straggler_unit *u = unit_take(s, op, LATE_STAGES, now_ns);
+	struct bucket *b = u ? unit_bucket(s, u, op) : NULL;
+	struct seat *seat = b ? seat_of(s, u, ops, 0) : NULL;
+	uint64_t inside_ns = op_inside_ns(op), transfer;
 
 	if (!seat)
 		return;
@@ -1038,7 +1074,7 @@ static struct late_slot unit_sum(const struct straggler *s, const struct straggl
 static struct straggler_case case_of(const struct straggler_unit *u, uint32_t seat,
 				     const struct late_window *w)
 {
-	const struct straggler_part *who = &u->seat[seat].part;
+	const struct straggler_rank *who = &u->seat[seat].who;
 
 	return (struct straggler_case){
 		.who = *who,
@@ -1060,7 +1096,7 @@ static uint32_t seat_launched(const struct straggler *s, const struct straggler_
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < u->nseats; i++) {
-		if (u->seat[i].part.process_id != u->seat[seat].part.process_id)
+		if (u->seat[i].who.process_id != u->seat[seat].who.process_id)
 			continue;
 		if (sum.tally[i].late_ns > sum.tally[seat].late_ns)
 			return 0;
@@ -1174,32 +1210,6 @@ bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t c
 
 /* ---- struct op, as the statistics need it --------------------------------------- */
 
-static uint64_t op_size_class(uint64_t bytes)
-{
-	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
-}
-
-/* Its kernel's start is told by the GPU's clock, or by NCCL's progress thread; UNKNOWN_U64. */
-static uint64_t op_queued_ns(const struct op *op)
-{
-	uint64_t start_ns = op->gpu_start_mono_ns;
-
-	if (!start_ns || !op->enqueued_ns || op_is_fused(op))
-		return op->queue_ns;
-	return start_ns > op->enqueued_ns ? start_ns - op->enqueued_ns : 0;
-}
-
-/* Only like is compared with like. */
-static uint64_t op_kind(const struct straggler *s, const struct op *op)
-{
-	const uint64_t words[] = {
-		op_size_class(op_is_fused(op) ? op->batch_bytes : op->bytes), op->fused,
-		(uintptr_t)op->algo, (uintptr_t)op->proto, op->channels,
-	};
-
-	return index_hash(s->seed, words, sizeof(words));
-}
-
 /* A send or receive, or a few at once: more are an AlltoAll and the like, of all ranks. */
 static bool op_is_stage(const struct op *op)
 {
@@ -1208,68 +1218,37 @@ static bool op_is_stage(const struct op *op)
 	       ranks_is_timed(op);
 }
 
-/* All are of one communicator and function.  One of a batch counts, and stands for all of it. */
+/*
+ * All are of one communicator and function, and timed if they are several.  One of a batch
+ * counts, and stands for all of it.
+ */
 static bool ops_count(struct straggler *s, const struct op *const *ops, uint32_t n)
 {
 	const struct op_facts *facts = ops_word(&s->words, ops[0]->func)->facts;
-	bool heads = false;
 
-	if (!facts || !facts->joint || !ops[0]->has_comm_id || ops[0]->nranks < 2)
+	if (!facts || !facts->joint || !ops[0]->has_comm_id || ops[0]->nranks < 2 ||
+	    !ranks_is_timed(ops[0]))
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!ranks_is_timed(ops[i]))
-			return false;
-		heads = heads || ops[i]->batch_head;
-	}
-	return heads || !op_is_fused(ops[0]);
-}
-
-static void member_note_end(struct straggler *s, const struct op *op, uint64_t now_ns)
-{
-	const struct recent end = op_end(op);
-	struct straggler_member *m = op->parts ? NULL :
-				     member_of(s, op->process_id, op->comm_index, op->account);
-
-	if (m)
-		member_add(m, now_ns, &end);
+	for (uint32_t i = 0; i < n && op_is_fused(ops[0]); i++)
+		if (ops[i]->batch_head)
+			return true;
+	return !op_is_fused(ops[0]);
 }
 
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns)
 {
-	const uint64_t words[] = {
-		ops[0]->comm_id, (uint32_t)ops[0]->nranks, (uintptr_t)ops[0]->comm_name,
-		ops[0]->uid,
-	};
+	struct straggler_ops all = { .op = ops, .n = n, .list = list, .count = count };
 	bool stage = n == 1 && op_is_stage(ops[0]);
-	bool compared = !stage && ops_count(s, ops, n);
-	struct straggler_source from = { .ops = ops, .list = list, .count = count };
-	struct straggler_op op;		/* places of parts beyond n are not in use */
 
-	for (uint32_t i = 0; i < n && !compared; i++)
-		member_note_end(s, ops[i], now_ns);
-	if (!stage && !compared)
+	if (!stage && ops_count(s, ops, n)) {
+		straggler_take(s, &all, now_ns);
 		return;
-	op.comm = index_hash(s->seed, words, sizeof(words));
-	op.func = stage ? LATE_STAGES : ops[0]->func;
-	op.seq = ops[0]->seq;
-	op.fused = ops[0]->fused;
-	op.nranks = ops[0]->nranks;
-	op.n = n;
-	op.kind = op_kind(s, ops[0]);
+	}
 	for (uint32_t i = 0; i < n; i++)
-		op.part[i] = (struct straggler_part){
-			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
-			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
-			.account = ops[i]->account, .start = ops[i]->gpu_start_ns,
-			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
-			.end_error_ns = ops[i]->gpu_clock_error_ns,
-			.queued_ns = op_queued_ns(ops[i]),
-		};
+		member_note_end(s, ops[i], now_ns);
 	if (stage)
-		stage_add(s, &op, &from, now_ns);
-	else
-		straggler_take(s, &op, &from, now_ns);
+		stage_add(s, &all, now_ns);
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -1294,7 +1273,7 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 static bool unit_has_process(const struct straggler_unit *u, uint64_t process_id)
 {
 	for (uint32_t i = 0; i < u->nseats; i++)
-		if (u->seat[i].part.process_id == process_id)
+		if (u->seat[i].who.process_id == process_id)
 			return true;
 	return false;
 }
@@ -1310,7 +1289,7 @@ static void forget_key(struct keyed *t, const void *key)
 static void forget_unit(struct straggler *s, struct straggler_unit *u)
 {
 	for (uint32_t i = 0; i < u->nseats; i++) {
-		const struct straggler_part *p = &u->seat[i].part;
+		const struct straggler_rank *p = &u->seat[i].who;
 
 		forget_key(&s->tracks, &p->gpu);
 		forget_key(&s->members, &(struct member_key){ p->process_id, p->comm_index });

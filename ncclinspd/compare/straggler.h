@@ -32,31 +32,14 @@ struct straggler_config {
 	uint64_t seed;		/* seed of the index tables */
 };
 
-/* One rank's part in an operation. */
-struct straggler_part {
+/* One rank of one communicator. */
+struct straggler_rank {
 	uint64_t process_id;
 	pid_t pid;
 	uint32_t comm_index;
 	int32_t rank;
 	uid_t account;
-	uint64_t gpu;		/* operations of one number run one after another ... */
-	uint64_t start;		/* ... ordered by this (the GPU's own clock, ns) */
-	uint64_t inside_ns;
-	uint64_t end_ns;	/* on the host's clock; 0: not known */
-	uint64_t end_error_ns;	/* UNKNOWN_U64 */
-	uint64_t queued_ns;	/* time from its posting to its kernel's start; UNKNOWN_U64 */
-};
-
-/* An operation that n of nranks did together, 1 <= n <= OP_RANKS. */
-struct straggler_op {
-	uint64_t comm;		/* a communicator of one job */
-	name_t func;
-	uint64_t kind;		/* size class, algorithm: only like is compared with like */
-	uint64_t seq;		/* its number among those of its function; UNKNOWN_U64 */
-	uint32_t fused;		/* numbers that its batch has; 0: one */
-	int32_t nranks;
-	uint32_t n;
-	struct straggler_part part[OP_RANKS];
+	uint64_t gpu;		/* operations of one number run one after another */
 };
 
 /* Sums of one rank of one communicator since it was first seen. */
@@ -88,7 +71,7 @@ struct straggler_lately {
  */
 struct straggler_case {
 	struct late_case said;
-	struct straggler_part who;	/* the rank; else some rank here */
+	struct straggler_rank who;	/* the rank; else some rank here */
 	uint64_t key;		/* key of the GPU, or of the function on that communicator */
 	uint64_t since_ns;
 	double score;		/* 0: not known */
@@ -129,8 +112,6 @@ void straggler_free(struct straggler *s);
 
 /* Sets the length of the window that is open, and of those after it; 0: the default. */
 void straggler_set_window(struct straggler *s, uint64_t window_ns);
-
-void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns);
 
 /*
  * Takes operations as the daemon has them: one operation of n ranks that ranks.c has
