@@ -198,17 +198,14 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 	return head;
 }
 
-static __attribute__((noinline))
-void *keyed_use_other(struct keyed *t, const void *key, uid_t account, bool *made)
+__attribute__((noinline))
+void *keyed_get(struct keyed *t, const void *key, uid_t account, bool *made)
 {
 	uint64_t place;
 	struct keyed_head *head = item_find(t, key, &place);
 
 	*made = !head;
-	if (!head)
-		return item_make(t, key, place, account);
-	keyed_touch(t, head);
-	return head;
+	return head ?: item_make(t, key, place, account);
 }
 
 /* The item that was used last is most often used next. */
@@ -216,10 +213,11 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 {
 	struct keyed_head *head = t->latest != POOL_NONE ? keyed_at(t, t->latest) : NULL;
 
-	if (!head || !item_has_key(t, head, key))
-		return keyed_use_other(t, key, account, made);
 	*made = false;
-	keyed_touch(t, head);
+	if (!head || !item_has_key(t, head, key))
+		head = keyed_get(t, key, account, made);
+	if (head)
+		keyed_touch(t, head);
 	return head;
 }
 

@@ -80,9 +80,12 @@ size_t keyed_bytes(const struct keyed *t);	/* when it is full */
 void *keyed_find(const struct keyed *t, const void *key);
 
 /*
- * The same, from now on the one used last.  If there is none it is made: *made is true, and
- * it is zeroed but for its key.  NULL: refused, or no memory.  `account` is a new one's.
+ * The same.  If there is none it is made: *made is true, and it is zeroed but for its key.  NULL:
+ * refused, or no memory.  `account` is a new one's.
  */
+void *keyed_get(struct keyed *t, const void *key, uid_t account, bool *made);
+
+/* The same, from now on the one used last. */
 void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made);
 
 /* The same, quickly if it still has the number that it had at the last use. */

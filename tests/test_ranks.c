@@ -152,6 +152,15 @@ TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
 	ck_assert_uint_eq(told_of(2)->waitfree_ns, 2000);
 }
 
+/* All brackets are of one width, and all ranks by as much apart. */
+TEST_LOOP(clocks_tell_from_the_first_nanosecond_beyond_their_brackets, 0, 2)
+{
+	for (uint32_t p = 0; p < PROCESSES; p++)
+		give_placed(p, 9000, 100000 + p * (1000 + (uint64_t)_i), 1000);
+	ck_assert_uint_eq(ntold, 4);
+	ck_assert_int_eq(told_of(0)->arrival_source, _i ? ARRIVAL_GPU_CLOCK : ARRIVAL_DURATION);
+}
+
 static void give_synced(uint32_t p, uint64_t exec_ns, uint64_t sync_ns, bool refused)
 {
 	struct op op = op_of(p, 0, "AllReduce", 7, exec_ns);

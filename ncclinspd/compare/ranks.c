@@ -307,27 +307,26 @@ static void ranks_make_room(struct ranks *ranks, uid_t account, uint64_t now_ns)
 	joint_release(ranks, keyed_first_to_go(&ranks->joints, account), now_ns);
 }
 
-static struct ranks_joint *joint_new(struct ranks *ranks, const struct joint_key *key,
-				     uid_t account, uint64_t now_ns)
+/*
+ * The joint of that key, which most often is `likely`: ranks come to one after another in the same
+ * order.  NULL: there is none, or no memory; one that has a time begins one.
+ */
+static struct ranks_joint *joint_of(struct ranks *ranks, uint32_t likely,
+				    const struct joint_key *key, uid_t account, bool timed,
+				    uint64_t now_ns)
 {
+	struct ranks_joint *joint = keyed_taken(&ranks->joints, likely);
 	bool made;
-	struct ranks_joint *joint = keyed_use(&ranks->joints, key, account, &made);
-
-	if (joint)
-		joint->first_ns = now_ns;
-	return joint;
-}
-
-/* The joint of that key: ranks come to one after another in the same order. */
-static struct ranks_joint *joint_of(struct ranks *ranks, const struct ranks_member *member,
-				    const struct joint_key *key)
-{
-	struct ranks_joint *joint = keyed_taken(&ranks->joints, member->next);
 
 	if (joint && joint->key.cohort == key->cohort && joint->key.func == key->func &&
 	    joint->key.seq == key->seq)
 		return joint;
-	return keyed_find(&ranks->joints, key);
+	if (!timed)
+		return keyed_find(&ranks->joints, key);
+	joint = keyed_get(&ranks->joints, key, account, &made);
+	if (joint && made)
+		joint->first_ns = now_ns;
+	return joint;
 }
 
 /* True: it is held.  What has no time is not, but need not be waited for. */
@@ -341,9 +340,7 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 	struct ranks_joint *joint;
 
 	ranks_make_room(ranks, op->account, now_ns);
-	joint = joint_of(ranks, member, &key);
-	if (!joint && timed)
-		joint = joint_new(ranks, &key, op->account, now_ns);
+	joint = joint_of(ranks, member->next, &key, op->account, timed, now_ns);
 	if (!joint || joint->here & bit)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= bit;

@@ -91,13 +91,27 @@ static bool left_together(struct op *const *ops, uint32_t n)
 	return last - first <= APART_MOST_NS;
 }
 
+/* Did they start so far from each other that each may have by more than its bracket? */
+static bool started_apart(struct op *const *ops, uint32_t n)
+{
+	uint64_t first = UINT64_MAX, last = 0, error = UINT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct op *op = ops[i];
+
+		if (!op_is_placed(op))
+			return false;
+		first = op->gpu_start_mono_ns < first ? op->gpu_start_mono_ns : first;
+		last = op->gpu_start_mono_ns > last ? op->gpu_start_mono_ns : last;
+		error = op->gpu_clock_error_ns < error ? op->gpu_clock_error_ns : error;
+	}
+	return last - first > (n - 1) * error;
+}
+
 /* A start is no later than told, and earlier by its bracket at most. */
 static bool sort_by_clock(struct op **order, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (!op_is_placed(order[i]))
-			return false;
-	if (!left_together(order, n))
+	if (!started_apart(order, n) || !left_together(order, n))
 		return false;
 	ops_sort(order, n, ops_by_start);
 	for (uint32_t i = 1; i < n; i++)

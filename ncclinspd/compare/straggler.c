@@ -908,7 +908,7 @@ static struct straggler_member *op_member(struct straggler *s, const struct op *
 	if (m && m->key.process_id == key.process_id && m->key.comm_index == key.comm_index)
 		return m;
 	/* One that is never compared is not touched: it makes room before those that are. */
-	m = keyed_find(&s->members, &key) ?: keyed_use(&s->members, &key, op->account, &made);
+	m = keyed_get(&s->members, &key, op->account, &made);
 	if (m)
 		*likely = keyed_number(m);
 	return m;
