@@ -336,7 +336,7 @@ static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohor
 	const struct joint_key key = {
 		cohort, ops_word(&ranks->words, op->func)->facts->joint, op->seq,
 	};
-	uint32_t bit = UINT32_C(1) << (member - cohort->member);
+	uint32_t bit = UINT32_C(1) << cohort->newest;
 	struct ranks_joint *joint;
 
 	ranks_make_room(ranks, op->account, now_ns);

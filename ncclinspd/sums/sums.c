@@ -35,7 +35,7 @@ void sums_free_value(struct value_sums *value, struct sums_chunks *chunks)
 		pool_put(&chunks->pool, item - 1);
 		item = next;
 	}
-	value->chunks = 0;
+	value->chunks = value->latest = 0;
 }
 
 void sums_free_chunks(struct sums *sums, struct sums_chunks *chunks)
@@ -53,8 +53,10 @@ struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chu
 
 	for (item = value->chunks; item; item = chunk->next) {
 		chunk = chunk_at(chunks, item);
-		if (chunk->part == part)
+		if (chunk->part == part) {
+			value->latest = item;
 			return chunk;
+		}
 	}
 	if (!accounts_may_take(&chunks->of, account, chunks->pool.capacity - chunks->pool.used))
 		return NULL;
@@ -64,7 +66,7 @@ struct chunk *value_find_chunk(struct value_sums *value, struct sums_chunks *chu
 	chunk->account = account % ACCOUNTS_TALLY;
 	++*accounts_count(&chunks->of, account);
 	chunk->next = value->chunks;
-	value->chunks = item;
+	value->chunks = value->latest = item;
 	return chunk;
 }
 
@@ -72,7 +74,7 @@ static inline bool value_add(struct value_sums *sums, struct sums_chunks *chunks
 			     uint64_t value)
 {
 	uint32_t bucket = histogram_bucket(value);
-	struct chunk *chunk = sums->chunks ? chunk_at(chunks, sums->chunks) : NULL;
+	struct chunk *chunk = sums->latest ? chunk_at(chunks, sums->latest) : NULL;
 
 	if (!sums->n || value < sums->min)
 		sums->min = value;

@@ -24,6 +24,7 @@ enum aggregate_value {
 struct value_sums {
 	uint64_t n, sum, min, max;
 	uint32_t chunks;	/* the first, plus one */
+	uint32_t latest;	/* the one found last, likewise */
 };
 
 struct sums {
