@@ -95,8 +95,8 @@ static void starved_add_op(struct keyed *processes, const struct op *op, uint64_
 	p->last = p->newest;
 }
 
-static void starved_on_ops(struct diagnose *dg, void *state, const struct op *const *ops, uint32_t n,
-			   uint64_t now_ns)
+static void starved_on_ops(struct diagnose *dg, void *state, const struct op *const *ops,
+			   uint32_t n, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (op_counts_waits(ops[i]))
