@@ -92,8 +92,9 @@ uint64_t late_tail(const struct late_op *op, uint64_t transfer_ns)
 static uint64_t parts_punctual(const struct late_part *parts, uint32_t n, double *inside)
 {
 	for (uint32_t i = 0; i < n; i++)
-		inside[i] = -(double)parts[i].inside_ns;
-	return (uint64_t)-stat_quantile(inside, n, 0.5);
+		inside[i] = (double)parts[i].inside_ns;
+	stat_sort(inside, n);
+	return (uint64_t)inside[n / 2];
 }
 
 void late_rate(const struct late_part *parts, uint32_t n, int32_t nranks,

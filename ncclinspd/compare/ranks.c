@@ -283,19 +283,25 @@ static struct cohort *cohort_use(struct ranks *ranks, const struct op *op)
 	return cohort;
 }
 
-/* The cohort of an operation, its members brought up to date if need be; NULL: no memory. */
-static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
+/*
+ * The member whose operation it is, of *cohort, whose members are brought up to date if need be.
+ * NULL: none, and *cohort may be NULL as well, for want of memory.
+ */
+static struct ranks_member *ranks_member_of(struct ranks *ranks, const struct op *op,
+					    uint64_t now_ns, struct cohort **cohort)
 {
-	struct cohort *cohort;
+	struct ranks_member *member;
 
 	ranks->now_ns = now_ns;
-	cohort = cohort_use(ranks, op);
-	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
-		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
-			!cohort_member(cohort, op))) &&
-	    ranks_may_scan(ranks, now_ns))
-		joint_rescan(ranks, cohort, op, now_ns);
-	return cohort;
+	*cohort = cohort_use(ranks, op);
+	if (!*cohort)
+		return NULL;
+	member = cohort_member(*cohort, op);
+	if (now_ns < (*cohort)->scanned_ns + (member ? RESCAN_NS : UNKNOWN_NS) ||
+	    !ranks_may_scan(ranks, now_ns))
+		return member;
+	joint_rescan(ranks, *cohort, op, now_ns);
+	return cohort_member(*cohort, op);
 }
 
 static void ranks_make_room(struct ranks *ranks, uid_t account, uint64_t now_ns)
@@ -371,8 +377,9 @@ static bool op_is_joint(struct ranks *ranks, const struct op *op, bool timed)
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
 	bool timed = ranks_is_timed(op);
-	struct cohort *cohort = op_is_joint(ranks, op, timed) ? cohort_of(ranks, op, now_ns) : NULL;
-	struct ranks_member *member = cohort ? cohort_member(cohort, op) : NULL;
+	struct cohort *cohort = NULL;
+	struct ranks_member *member = op_is_joint(ranks, op, timed) ?
+				      ranks_member_of(ranks, op, now_ns, &cohort) : NULL;
 
 	ranks->stats.ambiguous += cohort && cohort->ambiguous;
 	if (!member || cohort->n < 2 ||
