@@ -8,8 +8,8 @@
  * has most, and of its own if no other has more, so that nobody pushes out what others have by
  * having more and more.  Where all are of one account, the oldest of all goes.
  *
- * Of uses between two items that are made, an item's first counts: none of those that were used
- * since the last one was made goes before one that was not.
+ * An item that is used again before another one is made keeps its place in that order, which is
+ * cheap: none that was used since the last one was made makes room before one that was not.
  *
  *     struct link {
  *             struct keyed_head head;
