@@ -33,7 +33,7 @@
 
 struct clock_window {
 	uint64_t g0, u0;
-	struct hull above, below;	/* below: mirrored */
+	struct hull above, below;	/* below: mirrored, and so are its slopes */
 	int64_t fitted_x;
 	uint32_t kernels;		/* one after another; channels of one are one */
 	uint64_t newest_stop;
@@ -76,15 +76,18 @@ static double window_x(const struct clock_window *w, uint64_t g)
 	return (double)(int64_t)(g - w->g0);
 }
 
-/* The greatest slope of a line between the sets, times `sign`; false: there is none. */
+/*
+ * The greatest slope of a line between the sets, times `sign`, by what was known of it before.
+ * False: there is no line.
+ */
 static bool window_steepest(const struct clock_window *w, double sign, double *slope)
 {
-	double s = sign < 0 ? w->above.min : w->above.max;
+	double s = *slope;
 
 	for (int i = 0; i < REFIT_TRIES; i++) {
 		struct hull_point a, b;
 		double gap = hull_touch(&w->above, s, &a) + hull_touch(&w->below, -s, &b);
-		double dx = (double)(a.x - b.x);
+		double dx = a.x - b.x;
 
 		if (gap >= -0.5) {
 			*slope = s;
@@ -92,7 +95,7 @@ static bool window_steepest(const struct clock_window *w, double sign, double *s
 		}
 		if (sign * dx <= 0)	/* turning it further back opens no gap */
 			return false;
-		s = (double)(a.y + b.y) / dx;
+		s = (a.y + b.y) / dx;
 		if (s * sign < -1.0 / HULL_SLOPE)
 			return false;
 	}
@@ -102,7 +105,7 @@ static bool window_steepest(const struct clock_window *w, double sign, double *s
 /* False: no straight line runs between the sets any more. */
 static bool window_fit(struct clock_window *w)
 {
-	double min, max;
+	double min = w->above.min, max = w->above.max;
 
 	w->changed = false;
 	if (hull_is_empty(&w->above) || hull_is_empty(&w->below))
@@ -196,7 +199,7 @@ static bool window_take(struct clock_window *w, const struct gpuclock_sight *s)
 	return window_add(w, s, &p);
 }
 
-/* What brings no news lies where all else does. */
+/* A sight that brings no news lies where all others do. */
 static enum gpuclock_verdict window_judge(const struct clock_window *w,
 					  const struct sight_points *p)
 {

@@ -19,7 +19,7 @@
 
 #define HULL_POINTS	64
 #define HULL_SLOPE	5000		/* 200 ppm */
-#define HULL_NEAR	100000
+#define HULL_NEAR	100000		/* 0.1 ms */
 
 struct hull_point {
 	double x, y;

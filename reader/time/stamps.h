@@ -111,7 +111,7 @@ struct stamps_pair {
 	uint64_t start, stop;		/* ns of the GPU's clock */
 	uint64_t start_ticks, stop_ticks;
 	uint64_t place;			/* number of the stamp in its queue; 0: refused */
-	uint64_t after, after_nth;	/* the newest that its channel told of: its stop, its place */
+	uint64_t after, after_nth;	/* its channel's newest before it: stop and place */
 };
 
 /* Read, in the order of the records.  `group` and `nth` are those of struct stamps_told. */
