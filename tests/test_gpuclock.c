@@ -101,6 +101,32 @@ TEST_LOOP(kernel_that_was_told_just_before_shows_which_stamps_cannot_be, 0, 2)
 	ck_assert_int_eq(gpuclock_see(c, &lie, true), _i ? GPUCLOCK_PAST : GPUCLOCK_FUTURE);
 }
 
+/* No launch tells how early they can have been. */
+TEST_LOOP(stamps_that_are_hours_away_are_not_of_this_clock, 0, 2)
+{
+	struct gpuclock_sight first = kernel_at(0, 1000, 0), away = kernel_at(1000000, 1000, 0);
+	uint64_t by_ns = UINT64_C(7200000000000);
+
+	first.launch_ns = away.launch_ns = 0;
+	away.gpu_start_ns += _i ? -by_ns : by_ns;
+	away.gpu_stop_ns += _i ? -by_ns : by_ns;
+	ck_assert_int_eq(gpuclock_see(c, &first, true), GPUCLOCK_FITS);
+	ck_assert(!gpuclock_see_plain(c, &away));
+	ck_assert_int_eq(gpuclock_see(c, &away, true), _i ? GPUCLOCK_PAST : GPUCLOCK_FUTURE);
+}
+
+TEST(before_two_stamps_differ_its_tick_may_be_as_slow_as_any)
+{
+	struct gpuclock_sight s = kernel_at(0, 1000, 5000);
+	uint64_t lo, hi;
+
+	s.gpu_stop_ns = s.gpu_start_ns;
+	ck_assert_int_eq(gpuclock_see(c, &s, true), GPUCLOCK_FITS);
+	ck_assert(gpuclock_map(c, s.gpu_start_ns, &lo, &hi));
+	ck_assert_uint_eq(hi, s.start_ns + GPUCLOCK_HOST_NS + 1024);
+	ck_assert_uint_eq(lo, s.launch_ns - GPUCLOCK_HOST_NS - 1024);
+}
+
 #define PAST_NS		30000	/* see gpuclock.c */
 #define ROUNDED_NS	4
 
