@@ -216,6 +216,21 @@ TEST(oldest_operations_make_room_where_memory_is_short)
 	ck_assert_uint_eq(memory.taken, 0);
 }
 
+TEST(tables_of_a_process_count_once_it_has_operations)
+{
+	struct member *m;
+	uint64_t none, one;
+
+	open_with(3 << 20);
+	m = join(0, 77);
+	none = memory.taken;
+	post(m, 1);
+	one = memory.taken - none;
+	post(m, 2);
+	ck_assert_uint_ge(one, 24 << 10);
+	ck_assert_uint_lt(memory.taken - none - one, 4 << 10);
+}
+
 TEST(ids_of_one_user_have_the_memory_of_one)
 {
 	struct member *m[2];

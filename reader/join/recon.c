@@ -20,9 +20,12 @@
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 
 /* Touched at once: tables of a process; a communicator before its kernels' stamps. */
-#define PROCESS_BYTES	(40 << 10)
+#define PROCESS_BYTES	(28 << 10)
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
+
+/* Touched when the first operations come. */
+#define PLACES_BYTES	(sizeof(((struct recon *)NULL)->place) + sizeof(((struct recon *)NULL)->slot))
 
 static uint32_t token_pack(enum recon_kind kind, uint32_t number)
 {
@@ -34,9 +37,10 @@ static uint32_t op_pack(const struct open_op *o)
 	return token_pack(RECON_OP, pool_number(o));
 }
 
+/* Threads use the lowest slots of their lanes: these lie far from each other. */
 static uint32_t slot_of(uint64_t token)
 {
-	return nci_token_lane(token) << 3 ^ nci_token_slot(token);
+	return 633 * nci_token_lane(token) + nci_token_slot(token);
 }
 
 /* Slots may share a place: the one that gave the last operation has it. */
@@ -125,7 +129,7 @@ static void recon_drop_comm(struct recon *r, uint32_t comm)
 int recon_new(struct recon **rp, struct process *process,
 	      const struct reconstruct_limits *limits, struct recon_room *room)
 {
-	struct recon *r = calloc(1, sizeof(*r));
+	struct recon *r = pages_take(sizeof(*r));
 	int err;
 
 	if (!r)
@@ -167,7 +171,7 @@ void recon_free(struct recon *r)
 	pool_deinit(&r->apis);
 	pool_deinit(&r->ops);
 	recon_discharge(r, r->taken);
-	free(r);
+	pages_give(r, sizeof(*r));
 }
 
 static void *recon_item(const struct recon *r, enum recon_kind kind, uint32_t number)
@@ -226,15 +230,23 @@ bool recon_is_past(struct recon *r, uint64_t token)
 	       slot_generations(s->token, token) >= RECON_PAST;
 }
 
+static uint64_t recon_growth(const struct recon *r, const struct pool *pool)
+{
+	return pool->stride + (r->has_places ? 0 : PLACES_BYTES);
+}
+
 bool recon_may_grow(const struct recon *r, const struct pool *pool)
 {
 	return pool->fresh < pool->capacity &&
-	       memory_has(r->room->memory, r->process->account, pool->stride);
+	       memory_has(r->room->memory, r->process->account, recon_growth(r, pool));
 }
 
 bool recon_grow(struct recon *r, const struct pool *pool)
 {
-	return pool->fresh < pool->capacity && recon_charge(r, pool->stride);
+	if (pool->fresh == pool->capacity || !recon_charge(r, recon_growth(r, pool)))
+		return false;
+	r->has_places = true;
+	return true;
 }
 
 void recon_trim(struct recon *r)

@@ -161,7 +161,7 @@ enum recon_kind {
 };
 
 #define RECON_PLACES	1024
-#define RECON_SLOTS	256
+#define RECON_SLOTS	1024
 #define RECON_PAST	64	/* generations */
 
 /* The operations of one slot of a lane whose heads were read.  Zeroed is new. */
@@ -198,8 +198,6 @@ struct recon {
 					   is open: so does the next child, most often */
 	struct open_op *launch;		/* the only operation of the newest launch, while that is no
 					   plan; NULL: none */
-	struct open_op *place[RECON_PLACES];	/* the others are in the index */
-	struct recon_slot slot[RECON_SLOTS];
 	LIST(uint64_t) ended_groups;	/* a ring, once it is as long as it may be */
 	uint32_t ended_capacity;
 	uint64_t ended_again;		/* places of it that were used again */
@@ -215,6 +213,9 @@ struct recon {
 	bool unsettled;			/* some plans wait for stamps to be settled */
 	bool serves;			/* has done network work for other processes */
 	bool ended;
+	bool has_places;		/* the rest is in use, in part: */
+	struct recon_slot slot[RECON_SLOTS];
+	struct open_op *place[RECON_PLACES];	/* operations that it lacks are in the index */
 };
 
 /* -ENOMEM: nothing left behind. */
