@@ -25,7 +25,8 @@
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
 /* Touched when the first operations come. */
-#define PLACES_BYTES	(sizeof(((struct recon *)NULL)->place) + sizeof(((struct recon *)NULL)->slot))
+#define PLACES_BYTES	(RECON_PLACES * sizeof(struct open_op *) +			\
+			 RECON_SLOTS * sizeof(struct recon_slot))
 
 static uint32_t token_pack(enum recon_kind kind, uint32_t number)
 {

@@ -41,11 +41,11 @@ struct open_op {
 	struct pool_link wait_link;	/* on waiting */
 	struct op op;
 	const struct op_facts *facts;	/* facts of op.func, as ops_facts() */
-	struct recon_span *spans;	/* its stamps by channel, the newest first; NULL: none */
+	struct recon_span *spans;	/* its stamps on each channel, the newest first; or NULL */
 	struct plan *plan;		/* the one that it is a member of; NULL: none ... */
 	uint64_t plan_serial;		/* ... or it was pushed out, and has not this serial */
 	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
-	struct recon_comm *rcomm;	/* its communicator, while it is in flight; NULL: none */
+	struct recon_comm *rcomm;	/* its communicator while it is in flight there; or NULL */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
 	uint64_t touched_ns;		/* its last record was drained */
@@ -243,7 +243,7 @@ static inline void *recon_take(struct recon *r, struct pool *pool)
 /* Give back pools that are empty again. */
 void recon_trim(struct recon *r);
 
-/* The thing that a token stands for: its item is of the kind's own type; NULL: that kind has none. */
+/* The thing that a token stands for; its item is of the kind's own type.  NULL: it has none. */
 struct recon_found {
 	enum recon_kind kind;
 	void *item;
