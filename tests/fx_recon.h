@@ -164,10 +164,14 @@ static inline void fx_look(struct fx_recon *fx, const union fx_record *live, siz
 static inline union fx_record fx_head(uint8_t type, uint8_t lines, uint64_t token,
 				      uint64_t parent, uint64_t start, uint64_t stop)
 {
-	return (union fx_record){ .rec = {
+	union fx_record r;
+
+	memset(&r, 0, sizeof(r));	/* beyond the head, too */
+	r.rec = (struct nci_record){
 		.type = type, .form = lines, .token = token, .parent = parent,
 		.start = start, .stop = stop,
-	} };
+	};
+	return r;
 }
 
 /* 1 Ki floats, posted at `start` for 10 ticks, on communicator 0 of 4 ranks. */
