@@ -267,6 +267,29 @@ TEST(one_operation_is_asked_about_four_times_and_half_a_minute_apart)
 	ck_assert(is_not_asked());
 }
 
+/* One user has a hundred operations that hang, and is always heard first. */
+static void two_users_ask(void)
+{
+	for (uint64_t k = 1; k <= 100; k++) {
+		question.account = 1;
+		ras_ask(r, KEY + k, &question, now_ns);
+	}
+	question.account = 2;
+	ras_ask(r, KEY, &question, now_ns);
+}
+
+TEST(users_take_turns_however_many_questions_one_has)
+{
+	for (int turn = 0; turn < 2; turn++, now_ns += RAS_APART_NS)
+		for (int i = 0; i < 500 && !ras_told(r, KEY); i++) {
+			two_users_ask();
+			usleep(1000);
+		}
+	ck_assert_ptr_nonnull(ras_told(r, KEY));
+	two_users_ask();
+	ck_assert_ptr_nonnull(ras_told(r, KEY));
+}
+
 TEST(ranks_of_later_nodes_wait_for_their_turn)
 {
 	serve(PLAY_WELL);

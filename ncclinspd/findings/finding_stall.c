@@ -342,7 +342,7 @@ static void stall_ask(struct stalls *st, const struct stall *s)
 	const struct process *p = stuck_process(first);
 	struct ras_question q = {
 		.comm_id = first->id, .nranks = first->nranks, .uid = p->uid,
-		.port = ras_port(job_ras_address(p)),
+		.account = p->account, .port = ras_port(job_ras_address(p)),
 	};
 
 	if (!s->far || !first->has_id)

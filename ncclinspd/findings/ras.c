@@ -18,11 +18,12 @@
 
 #include "ncclinspd/findings/ras_answer.h"
 #include "shmring/clock.h"
+#include "tables/keyed.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "util/text.h"
 
-#define CASES		16	/* operations whose outcomes are kept */
+#define CASES		64	/* operations whose outcomes are kept */
 #define TRIES		4	/* several processes share a port, also of two jobs */
 #define HELLO_NS	UINT64_C(1000000000)	/* one that is stopped does not reply */
 #define REPLY		128
@@ -34,16 +35,19 @@
 
 /* An operation that was asked about. */
 struct ras_case {
-	uint64_t key;		/* 0: unused */
+	struct keyed_head head;
+	uint64_t key;
 	uint64_t seen_ns, due_ns;
+	uint16_t port;		/* 0: there is none to ask at */
 	uint32_t times;
 	bool told;
 	struct afar afar;
 };
 
 struct ras {
-	struct ras_case cases[CASES];
+	struct keyed cases;
 	uint64_t asked_ns;	/* 0: never */
+	uint64_t user_asked_ns[ACCOUNTS_TALLY];	/* the last question of each account; 0: never */
 	pthread_t thread;
 	bool started;		/* there is a thread to be joined */
 	int stop;		/* eventfd: the thread is to end */
@@ -288,20 +292,6 @@ static void *ras_work(void *arg)
 
 /* ---- what is asked, and was told --------------------------------------------------------- */
 
-/* The entry of this operation, else an unused one, else the stalest. */
-static struct ras_case *ras_find(struct ras *r, uint64_t key)
-{
-	struct ras_case *stalest = &r->cases[0];
-
-	for (size_t i = 0; i < CASES; i++) {
-		if (r->cases[i].key == key)
-			return &r->cases[i];
-		if (r->cases[i].seen_ns < stalest->seen_ns)
-			stalest = &r->cases[i];
-	}
-	return stalest;
-}
-
 /* An outcome is kept until a later question knows as much: RAS may be gone by then. */
 static void case_take(struct ras_case *c, const struct afar *afar)
 {
@@ -327,8 +317,8 @@ static bool ras_collect(struct ras *r)
 		return !running;
 	pthread_join(r->thread, NULL);
 	r->started = false;
-	c = ras_find(r, r->now_key);
-	if (c->key == r->now_key)
+	c = keyed_find(&r->cases, &r->now_key);
+	if (c)
 		case_take(c, &r->outcome);
 	return true;
 }
@@ -338,8 +328,8 @@ const struct afar *ras_told(struct ras *r, uint64_t key)
 	struct ras_case *c;
 
 	ras_collect(r);
-	c = ras_find(r, key);
-	return c->key == key && c->told ? &c->afar : NULL;
+	c = keyed_find(&r->cases, &key);
+	return c && c->told ? &c->afar : NULL;
 }
 
 /* The wait before the first question: nodes of one job ask one after the other. */
@@ -355,19 +345,45 @@ static uint64_t ras_turn_ns(const struct ras_question *q)
 	return wait_ns < RAS_WAIT_NS ? wait_ns : RAS_WAIT_NS;
 }
 
+static uint64_t *ras_user_asked(struct ras *r, const struct ras_case *c)
+{
+	return &r->user_asked_ns[c->head.account % ACCOUNTS_TALLY];
+}
+
+static bool case_is_due(const struct ras_case *c, uint64_t now_ns)
+{
+	return c->port && now_ns >= c->due_ns && c->times < RAS_TIMES;
+}
+
+/* A question waits of another user, whose last one was asked before this user's. */
+static bool ras_gives_way(struct ras *r, const struct ras_case *c, uint64_t now_ns)
+{
+	const struct ras_case *other = NULL;
+
+	while ((other = keyed_next(&r->cases, other)))
+		if (case_is_due(other, now_ns) && now_ns - other->seen_ns <= RAS_APART_NS &&
+		    *ras_user_asked(r, other) < *ras_user_asked(r, c))
+			return true;
+	return false;
+}
+
 void ras_ask(struct ras *r, uint64_t key, const struct ras_question *q, uint64_t now_ns)
 {
-	struct ras_case *c = ras_find(r, key);
+	bool made, idle = ras_collect(r);
+	struct ras_case *c = keyed_use(&r->cases, &key, q->account, &made);
 
-	if (c->key != key)
-		*c = (struct ras_case){ .key = key, .due_ns = now_ns + ras_turn_ns(q) };
+	if (!c)
+		return;
+	if (made)
+		c->due_ns = now_ns + ras_turn_ns(q);
 	c->seen_ns = now_ns;
-	if (!ras_collect(r) || now_ns < c->due_ns || c->times == RAS_TIMES || !q->port ||
+	c->port = q->port;
+	if (!idle || !case_is_due(c, now_ns) || ras_gives_way(r, c, now_ns) ||
 	    (r->asked_ns && now_ns - r->asked_ns < RAS_APART_NS))
 		return;
 	c->times++;
 	c->due_ns = now_ns + RAS_AGAIN_NS;
-	r->asked_ns = now_ns;
+	*ras_user_asked(r, c) = r->asked_ns = now_ns;
 	r->now_key = key;
 	r->question = *q;
 	r->end_ns = clock_ns(CLOCK_MONOTONIC) + RAS_MOST_NS;
@@ -384,7 +400,11 @@ int ras_new(struct ras **out)
 	struct ras *r = calloc(1, sizeof(*r));
 	int stop = r ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
 
-	if (stop < 0) {
+	if (stop < 0 || keyed_init(&r->cases, &KEYED_CONFIG(struct ras_case, key, CASES)) < 0) {
+		if (r)
+			keyed_deinit(&r->cases);
+		if (stop >= 0)
+			close(stop);
 		free(r);
 		return -ENOMEM;
 	}
@@ -402,6 +422,7 @@ void ras_free(struct ras *r)
 	if (r->started)
 		pthread_join(r->thread, NULL);
 	close(r->stop);
+	keyed_deinit(&r->cases);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }

@@ -9,7 +9,8 @@
  *
  * A question makes all processes of the job tell of themselves.  All nodes of a job that hangs
  * have reason to ask: so a node waits before it asks first, the longer the higher its ranks are,
- * and asks about one operation RAS_TIMES times at most.
+ * and asks about one operation RAS_TIMES times at most.  Users take turns: the user whose last
+ * question was longest ago comes first.
  *
  * Anybody on the node may listen at that port.  What a process of another user says counts for
  * nothing, and neither does an answer without a rank of this node with its pid (judge/afar.h).
@@ -35,7 +36,7 @@ struct ras_question {
 	int32_t nranks;		/* ranks of that communicator */
 	char func[24];		/* the function of which calls are compared */
 	uint16_t port;
-	uid_t uid;		/* the job's user */
+	uid_t uid, account;	/* the job's user */
 	struct afar_own own[AFAR_OWN];	/* ranks here that are in the operation */
 	uint32_t nown;
 };
