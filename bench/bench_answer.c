@@ -39,6 +39,7 @@ static const struct question {
 	{ "summary of all windows, 4096 cells", 4096,
 	  "/v1/summary?window=1s,10s,60s,all&by=rank,tag" },
 	{ "peers of both windows, 4096 links", 8, "/v1/peers?window=60s,all" },
+	{ "snapshot, 4096 cells and links", 4096, "/v1/snapshot?window=all" },
 	{ "exemplar, 2048 rows of each kind", 64, NULL },
 };
 

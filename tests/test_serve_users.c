@@ -350,6 +350,136 @@ TEST(user_that_reads_no_answer_is_refused_another_and_nobody_else)
 	close(fd[3]);
 }
 
+/* ---- the time of the server ---------------------------------------------------------- */
+
+#define PART_NS	(FX_SECOND / 50)
+#define MANY	30
+
+/* Sends a request, which the server has not read yet. */
+static void ask(int fd, const char *target)
+{
+	char text[128];
+	int bytes = snprintf(text, sizeof(text), "HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+
+	ck_assert_int_eq(send(fd, text, (size_t)bytes, MSG_NOSIGNAL), bytes);
+}
+
+static void ask_all(const int *fd, int n, const char *target)
+{
+	for (int i = 0; i < n; i++)
+		ask(fd[i], target);
+}
+
+static bool is_answered(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Rounds until there is an answer: the processor time that went by. */
+static uint64_t waited_ns(int fd)
+{
+	uint64_t from_ns = fx.spent_ns;
+
+	while (!is_answered(fd))
+		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS + fx.now_ns - FX_START_NS);
+	return fx.spent_ns - from_ns;
+}
+
+static void connect_users(int *fd, int n, uid_t uid)
+{
+	for (int i = 0; i < n; i++)
+		fd[i] = fx_connect_as(uid, OTHER_UID);
+}
+
+TEST(user_that_asks_for_much_keeps_nobody_waiting)
+{
+	int root = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd[MANY], other;
+
+	if (!fx_descriptors(256))
+		return;
+	other = fx_connect_as(OTHER_UID + 1, OTHER_UID);
+	connect_users(fd, MANY, OTHER_UID);
+	fx.part_ns = PART_NS;
+	ask_all(fd, MANY, "/v1/comms");
+	serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS);
+	ck_assert_uint_eq(fx.spent_ns, PART_NS);	/* and the daemon has other things to do */
+	ask(other, "/v1/status");
+	ck_assert_int_eq(connect(root, (struct sockaddr *)&fx.addr, sizeof(fx.addr)), 0);
+	ask(root, "/v1/status");
+	ck_assert_uint_le(waited_ns(root), 2 * PART_NS);
+	ck_assert_uint_le(waited_ns(other), PART_NS);
+	fx_pump();
+	for (int i = 0; i < MANY; i++) {
+		ck_assert(is_answered(fd[i]));
+		close(fd[i]);
+	}
+	close(root);
+	close(other);
+}
+
+TEST(snapshot_is_made_in_turns_with_what_others_ask)
+{
+	int fd[3], other;
+
+	fx.part_ns = PART_NS;
+	other = fx_connect_as(OTHER_UID + 1, OTHER_UID);
+	connect_users(fd, 3, OTHER_UID);
+	ask_all(fd, 3, "/v1/snapshot");
+	serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS);
+	ask(other, "/v1/status");
+	ck_assert_uint_le(waited_ns(other), 2 * PART_NS);
+	ck_assert(!is_answered(fd[0]) && !is_answered(fd[1]) && !is_answered(fd[2]));
+	close(fd[1]);		/* it does not wait for it any more */
+	fx_pump();
+	ck_assert(is_answered(fd[0]) && is_answered(fd[2]));
+	close(fd[0]);
+	close(fd[2]);
+	close(other);
+}
+
+TEST(snapshots_that_are_made_count_as_answers_not_read)
+{
+	int fd[4];
+	char *answer;
+
+	fx.part_ns = PART_NS;
+	connect_users(fd, 4, OTHER_UID);
+	ask_all(fd, 4, "/v1/snapshot");
+	waited_ns(fd[3]);
+	answer = fx_receive(fd[3], NULL);
+	ck_assert_int_eq(fx_status(answer), 503);
+	free(answer);
+	for (int i = 0; i < 3; i++) {
+		fx_pump();
+		answer = fx_receive(fd[i], NULL);
+		ck_assert_int_eq(fx_status(answer), 200);
+		free(answer);
+	}
+	for (int i = 0; i < 4; i++)
+		close(fd[i]);
+}
+
+TEST(time_that_a_user_took_long_ago_does_not_count)
+{
+	int then[2], late;
+
+	fx.part_ns = PART_NS;
+	for (int i = 0; i < MANY; i++)
+		json_decref(get_as(OTHER_UID, "/v1/comms"));
+	fx_pass(10 * FX_SECOND);
+	late = fx_connect_as(OTHER_UID, OTHER_UID);
+	connect_users(then, 2, OTHER_UID + 1);
+	ask_all(then, 2, "/v1/comms");
+	ask(late, "/v1/status");
+	ck_assert_uint_le(waited_ns(late), 2 * PART_NS);
+	close(then[0]);
+	close(then[1]);
+	close(late);
+}
+
 static void setup_users(void)
 {
 	fx_serve_open(&(struct serve_config){ .group = "tty" });

@@ -29,6 +29,7 @@ static const struct route {
 	unsigned params;
 	const struct field_table *tables;	/* tables of its rows, where `fields` may choose */
 	void (*fill)(struct request *r, struct json *j);
+	serve_part *const *parts;	/* the rest of it, where that takes long */
 	/* Instead, where the answer is not made in one go. */
 	int (*open)(struct request *r, struct answer *a);
 	const char *type;	/* of it; NULL: SERVE_JSON */
@@ -69,8 +70,8 @@ static const struct route {
 	{ "/v1/overhead", .fill = serve_overhead },
 	{ "/v1/config", .fill = serve_config },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
-	{ "/v1/snapshot", .fill = serve_snapshot_now, .act = serve_write_snapshot, .by = "POST",
-	  .params = PARAM_BIT(ONE_WINDOW) },
+	{ "/v1/snapshot", .fill = serve_begin_snapshot, .parts = serve_snapshot_parts,
+	  .act = serve_write_snapshot, .by = "POST", .params = PARAM_BIT(ONE_WINDOW) },
 	{ "/v1/exemplars", .fill = serve_exemplars },
 	{ "/v1/exemplars/", .file = serve_exemplar },
 };
@@ -153,15 +154,43 @@ static void route_refuse_method(struct answer *a, const struct route *route, con
 	snprintf(a->allow, sizeof(a->allow), "%s", methods);
 }
 
-static void route_fill(const struct route *route, struct request *r, struct answer *a)
+static enum client_phase route_fill(const struct route *route, struct request *r)
 {
-	CLEANUP(json_deinit) struct json j;
+	static serve_part *const no_parts[] = { NULL };
+	struct making *m = r->client->making = malloc(sizeof(*m));
 
-	json_init(&j, SERVE_ANSWER_BYTES);
-	json_begin(&j, '{');
-	route->fill(r, &j);
-	json_end(&j, '}');
-	answer_json(a, 200, &j);
+	if (!m) {
+		answer_failure(&r->client->answer, -ENOMEM, "");
+		return CLIENT_ANSWERING;
+	}
+	*m = (struct making){ .request = *r, .next = route->parts ? route->parts : no_parts };
+	json_init(&m->json, SERVE_ANSWER_BYTES);
+	json_begin(&m->json, '{');
+	route->fill(&m->request, &m->json);
+	return serve_make(r->client) ? CLIENT_ANSWERING : CLIENT_MAKING;
+}
+
+bool serve_make(struct serve_client *c)
+{
+	struct making *m = c->making;
+
+	if (*m->next && !json_error(&m->json)) {
+		serve_meanwhile(c->serve);
+		(*m->next++)(&m->request, &m->json);
+		return false;
+	}
+	json_end(&m->json, '}');
+	answer_json(&c->answer, 200, &m->json);
+	serve_stop_making(c);
+	return true;
+}
+
+void serve_stop_making(struct serve_client *c)
+{
+	if (c->making)
+		json_deinit(&c->making->json);
+	free(c->making);
+	c->making = NULL;
 }
 
 /* True: done, or refused. */
@@ -227,15 +256,17 @@ static bool route_read_query(struct request *r, char *text, const struct route *
 
 /*
  * A user's answers that wait for its clients have three quarters of what other users' leave; there
- * is half as much again for who has none.
+ * is half as much again for who has none.  An answer that is being made may become as large as any.
  */
 static bool answer_has_room(const struct serve_client *c)
 {
 	uint64_t own = 0, all = 0;
 
 	for (const struct serve_client *o = c->serve->clients; o; o = o->next) {
-		all += o->viewer.all ? 0 : o->answer.bytes;
-		own += o->account == c->account ? o->answer.bytes : 0;
+		uint64_t bytes = o->making ? SERVE_ANSWER_BYTES : o->answer.bytes;
+
+		all += o->viewer.all ? 0 : bytes;
+		own += o->account == c->account ? bytes : 0;
 	}
 	return c->viewer.all || all + own / 3 < SERVE_HELD_BYTES + (own ? 0 : SERVE_HELD_BYTES / 2);
 }
@@ -265,7 +296,7 @@ enum client_phase serve_request(struct serve_client *c)
 	else if (route->file)
 		route_send_file(route, &r, a);
 	else if (route->fill)
-		route_fill(route, &r, a);
+		return route_fill(route, &r);
 	else
 		route_open(route, &r, a, c->head_only);
 	return a->status == 200 && route->open == stream_open && !c->head_only ?

@@ -7,10 +7,15 @@
  * socket takes and gives, and never waits for it:
  *
  *     IDLE -> READING -> ANSWERING or STREAMING -> IDLE, or LEAVING
- *                        (WAITING before, where a file is written first)
+ *                        (WAITING before, where a file is written first; MAKING before, where
+ *                        the answer has many parts)
  *
  * LEAVING is there because a client that is in the middle of sending sees a broken connection
  * and no answer when it is closed at once.
+ *
+ * A turn may take long, and the daemon has one thread.  So the next turn is that of a client whose
+ * user has taken the least of its time lately, and after ROUND_NS the daemon hears who has come
+ * meanwhile, and does its other work.
  */
 #include "ncclinspd/serve/serve_client.h"
 
@@ -37,6 +42,7 @@
 #define PIECE_HEAD	6			/* bytes of "4000" and the end of that line */
 #define TURN_STEPS	32			/* steps of one connection, before the next */
 #define TURN_BYTES	(256u << 10)
+#define ROUND_NS	UINT64_C(10000000)	/* turns, before others are heard */
 
 /* ---- whose it is ------------------------------------------------------------------- */
 
@@ -87,8 +93,8 @@ static struct viewer client_viewer(const struct serve *s, int fd)
 static void client_enter(struct serve_client *c, enum client_phase phase)
 {
 	static const uint64_t most_ns[] = {
-		[CLIENT_ANSWERING] = ANSWER_NS, [CLIENT_WAITING] = WAIT_NS,
-		[CLIENT_LEAVING] = LEAVE_NS,
+		[CLIENT_MAKING] = ANSWER_NS, [CLIENT_ANSWERING] = ANSWER_NS,
+		[CLIENT_WAITING] = WAIT_NS, [CLIENT_LEAVING] = LEAVE_NS,
 	};
 	const struct serve *s = c->serve;
 
@@ -146,6 +152,10 @@ static void client_answer(struct serve_client *c, enum client_phase phase)
 {
 	struct answer *a = &c->answer;
 
+	if (phase == CLIENT_MAKING) {
+		client_enter(c, phase);
+		return;
+	}
 	if (!a->status || !client_has_room(c)) {
 		c->broken = true;	/* not even memory to say so */
 		return;
@@ -159,6 +169,7 @@ static void client_answer(struct serve_client *c, enum client_phase phase)
 
 static void client_refuse(struct serve_client *c, const struct http_refusal *why)
 {
+	serve_stop_making(c);
 	answer_deinit(&c->answer);
 	c->head_only = false;
 	answer_refuse(&c->answer, why->status, why->code, "%s", why->message);
@@ -406,6 +417,15 @@ static bool client_wait(struct serve_client *c)
 	return true;
 }
 
+/* False: the next part is for its next turn. */
+static bool client_make(struct serve_client *c)
+{
+	if (!serve_make(c))
+		return false;
+	client_answer(c, CLIENT_ANSWERING);
+	return true;
+}
+
 static bool client_step(struct serve_client *c)
 {
 	switch (c->phase) {
@@ -414,6 +434,8 @@ static bool client_step(struct serve_client *c)
 	case CLIENT_STREAMING:
 		c->broken |= c->hung_up;
 		return !c->broken && client_send(c);
+	case CLIENT_MAKING:
+		return client_make(c);
 	case CLIENT_WAITING:
 		return client_wait(c);
 	case CLIENT_LEAVING:
@@ -439,6 +461,8 @@ static bool client_is_due(const struct serve_client *c)
 		return c->readable || (c->in_bytes && !c->in_seen);
 	if (c->phase == CLIENT_LEAVING)
 		return c->readable;
+	if (c->phase == CLIENT_MAKING)
+		return true;
 	if (c->phase == CLIENT_STREAMING && c->hung_up)
 		return true;
 	return c->phase != CLIENT_WAITING && c->writable && !c->asleep;
@@ -485,20 +509,76 @@ static void clients_hear(struct serve *s)
 	}
 }
 
+static uint64_t serve_spent_ns(const struct serve *s)
+{
+	return s->source.spent_ns ? s->source.spent_ns(s->source.arg) : 0;
+}
+
+static uint64_t *client_spent(struct serve *s, const struct serve_client *c)
+{
+	return &s->spent_ns[c->account % ACCOUNTS_TALLY];
+}
+
+static void spent_forget(struct serve *s)
+{
+	uint64_t seconds = (s->now_ns - s->spent_since_ns) / SECOND_NS;
+
+	s->spent_since_ns += seconds * SECOND_NS;
+	for (uint32_t i = 0; seconds && i < ACCOUNTS_TALLY; i++)
+		s->spent_ns[i] = seconds < 64 ? s->spent_ns[i] >> seconds : 0;
+}
+
+/*
+ * The client of this round whose user has taken the least time; of one user's, whose turn was
+ * longest ago.  NULL: all have had their turn.
+ */
+static struct serve_client *clients_next(struct serve *s)
+{
+	struct serve_client *next = NULL;
+
+	for (struct serve_client *c = s->clients; c; c = c->next) {
+		uint64_t spent_ns = *client_spent(s, c);
+
+		if (c->round == s->round || !client_is_due(c))
+			continue;
+		if (!next || spent_ns < *client_spent(s, next) ||
+		    (spent_ns == *client_spent(s, next) && c->round < next->round))
+			next = c;
+	}
+	return next;
+}
+
+static void client_take_turn(struct serve_client *c)
+{
+	struct serve *s = c->serve;
+	uint64_t *spent_ns = client_spent(s, c), from_ns = serve_spent_ns(s);
+
+	c->round = s->round;
+	client_go_on(c);
+	if (c->broken)
+		client_close(c);
+	*spent_ns += serve_spent_ns(s) - from_ns;
+}
+
 void clients_run(struct serve *s)
 {
 	struct serve_client *next;
+	uint64_t from_ns;
 
 	clients_hear(s);
 	accept_clients(s);
+	spent_forget(s);
+	from_ns = serve_spent_ns(s);
+	s->round++;
 	for (struct serve_client *c = s->clients; c; c = next) {
 		next = c->next;
 		if (c->deadline_ns <= s->now_ns)
 			client_time_out(c);
-		client_go_on(c);
-		if (c->broken)
-			client_close(c);
+		if (c->broken || c->phase == CLIENT_WAITING)
+			client_take_turn(c);
 	}
+	while (serve_spent_ns(s) - from_ns < ROUND_NS && (next = clients_next(s)))
+		client_take_turn(next);
 }
 
 uint64_t clients_due(const struct serve *s)
@@ -536,6 +616,7 @@ int client_add(struct serve *s, int fd)
 	c->viewer = client_viewer(s, fd);
 	c->account = accounts_of(s->source.accounts, c->viewer.uid);
 	c->readable = c->writable = true;
+	c->round = s->round;
 	client_enter(c, CLIENT_IDLE);
 	client_enter(c, CLIENT_READING);
 	c->next = s->clients;
@@ -553,6 +634,7 @@ void client_close(struct serve_client *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	c->serve->nclients--;
+	serve_stop_making(c);
 	answer_deinit(&c->answer);
 	client_free_room(c);
 	free(c->body);
@@ -565,7 +647,8 @@ void client_dismiss(struct serve_client *c)
 	c->has_place = false;
 	if (c->phase == CLIENT_READING && !c->in_bytes)
 		return;		/* it is told when it asks */
-	if (c->phase == CLIENT_READING || c->phase == CLIENT_WAITING)
+	if (c->phase == CLIENT_READING || c->phase == CLIENT_MAKING ||
+	    c->phase == CLIENT_WAITING)
 		client_refuse_place(c);
 	else
 		c->broken = true;

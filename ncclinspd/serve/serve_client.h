@@ -20,6 +20,7 @@
 enum client_phase {
 	CLIENT_IDLE,		/* between two requests */
 	CLIENT_READING,		/* connected, or a part of a request has come */
+	CLIENT_MAKING,		/* its answer is being made, a part at each turn */
 	CLIENT_ANSWERING,
 	CLIENT_WAITING,		/* its answer is known when a file has been written */
 	CLIENT_STREAMING,
@@ -40,6 +41,7 @@ struct serve_client {
 	bool broken;		/* nothing can be sent any more */
 	bool asleep;		/* its answer has nothing for it now */
 	uint64_t answered;	/* requests so far */
+	uint64_t round;		/* the round of its last turn */
 	uint64_t since_ns;	/* start of this phase */
 	uint64_t deadline_ns;	/* UINT64_MAX: none */
 
@@ -52,6 +54,7 @@ struct serve_client {
 	char *body;		/* its first SERVE_BODY_BYTES at most; NULL: none, or no memory */
 	size_t body_bytes;
 
+	struct making *making;	/* NULL: no answer is being made */
 	struct answer answer;
 	bool head_only;
 	char *out;		/* headers, later pieces of the answer; NULL: nothing is sent */
@@ -94,6 +97,10 @@ uint64_t accept_deadline(const struct serve *s);
 
 /* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
 enum client_phase serve_request(struct serve_client *c);
+
+/* Make the next part of an answer.  True: that was all, and c->answer is complete. */
+bool serve_make(struct serve_client *c);
+void serve_stop_making(struct serve_client *c);
 
 /* Complete the answer of a client that waits.  False: it goes on waiting. */
 bool serve_later(struct serve_client *c);

@@ -82,14 +82,15 @@ int serve_visit_sums(struct request *r, bool visit(const struct aggregate_row *r
 listing_put serve_put_summary_row;
 
 /*
- * The members of a snapshot that sum up: rows, peers, and what is since the one before,
- * which `keeps` makes this one be for the next.
+ * The members of a snapshot that sum up: rows with what is since the one before, peers and queues,
+ * ranks.  serve_keep_sums(): the next one's rows are compared with those of the last.
  */
-void serve_sums(struct request *r, struct json *j, bool keeps);
+serve_part serve_put_sums, serve_put_links, serve_put_ranks;
+void serve_keep_sums(struct serve *s);
 void serve_free_sums(struct serve *s);
 
 /* The member of a snapshot by which ranks of several nodes are compared: samples. */
-void serve_samples(struct request *r, struct json *j);
+serve_part serve_samples;
 
 /*
  * The log's operations that the client may see, newest first and piece by piece: what is

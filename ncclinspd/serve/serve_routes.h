@@ -26,6 +26,16 @@ struct request {
 	char why[256];		/* text: why something cannot be done; "": nothing to add */
 };
 
+/* A part of an answer: members of its open object.  Other clients have their turns between two. */
+typedef void serve_part(struct request *r, struct json *j);
+
+/* An answer that is made part by part. */
+struct making {
+	struct request request;
+	struct json json;
+	serve_part *const *next;	/* ends with NULL */
+};
+
 /* Keep in r->why what is wrong; returns `error`. */
 int serve_refuse(struct request *r, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -54,7 +64,10 @@ void serve_exemplars(struct request *r, struct json *j);
 void serve_level(struct request *r, struct json *j);
 void serve_overhead(struct request *r, struct json *j);
 void serve_phase(struct request *r, struct json *j);
-void serve_snapshot_now(struct request *r, struct json *j);
+
+/* What a snapshot begins with, and its other parts. */
+serve_part serve_begin_snapshot;
+extern serve_part *const serve_snapshot_parts[];
 
 /*
  * The text (malloc'ed) of the exemplar that r->tail names.  -ENOENT: no such for him;

@@ -108,20 +108,32 @@ static void snapshot_put_kinds(const struct request *r, struct json *j,
 	json_end(j, ']');
 }
 
-void serve_state(struct request *r, struct json *j)
+static void snapshot_put_status(struct request *r, struct json *j)
 {
-	static void (*const parts[])(struct request *r, struct json *j) = {
-		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks,
-		snapshot_put_ticks,
-	};
-
 	json_begin_member(j, "status", '{');
 	serve_status(r, j);
 	json_end(j, '}');
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+}
+
+#define STATE_PARTS	7	/* the first parts: all but sums and samples */
+
+serve_part *const serve_snapshot_parts[] = {
+	snapshot_put_status, serve_findings, serve_inflight, serve_processes, serve_comms,
+	serve_clocks, snapshot_put_ticks, serve_put_sums, serve_put_links, serve_put_ranks,
+	serve_samples, NULL
+};
+
+static void snapshot_put_parts(struct request *r, struct json *j, size_t most)
+{
+	for (size_t i = 0; i < most && serve_snapshot_parts[i]; i++) {
 		serve_meanwhile(r->serve);
-		parts[i](r, j);
+		serve_snapshot_parts[i](r, j);
 	}
+}
+
+void serve_state(struct request *r, struct json *j)
+{
+	snapshot_put_parts(r, j, STATE_PARTS);
 }
 
 static void snapshot_put_header(struct request *r, struct json *j, const char *reason)
@@ -144,14 +156,6 @@ static void snapshot_put_newest(struct request *r, struct json *j)
 	snapshot_put_kinds(r, j, kinds);
 }
 
-static void snapshot_put(struct request *r, struct json *j, const char *reason)
-{
-	snapshot_put_header(r, j, reason);
-	serve_state(r, j);
-	serve_sums(r, j, !reason);
-	serve_samples(r, j);
-}
-
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
 {
 	struct request r = { .serve = s, .viewer = { .all = true } };
@@ -160,17 +164,20 @@ int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct 
 	r.query.window = AGGREGATE_ALL;
 	s->now_ns = now_ns;
 	json_begin(j, '{');
-	snapshot_put(&r, j, reason);
+	snapshot_put_header(&r, j, reason);
+	snapshot_put_parts(&r, j, SIZE_MAX);
 	if (reason)
 		snapshot_put_newest(&r, j);
+	else if (!json_error(j))
+		serve_keep_sums(s);
 	json_end(j, '}');
 	json_newline(j);
 	return json_error(j);
 }
 
-void serve_snapshot_now(struct request *r, struct json *j)
+void serve_begin_snapshot(struct request *r, struct json *j)
 {
-	snapshot_put(r, j, "request");
+	snapshot_put_header(r, j, "request");
 }
 
 /* ---- POST /v1/snapshot ------------------------------------------------------------ */

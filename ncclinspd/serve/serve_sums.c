@@ -33,7 +33,6 @@ struct sum_list {
 struct serve_sums {
 	uint64_t at_ns;		/* 0: there was none */
 	struct sum_list before, now;	/* rows of the one before; of the one that is being made */
-	bool keeps;		/* the one that is being made is what the next is compared with */
 	bool of_all_time;	/* its sums are of all time: earlier ones can be taken off */
 };
 
@@ -85,11 +84,10 @@ static void sums_put_row(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen)
 {
 	struct serve_sums *sums = s->sums;
-	struct sum now = sum_make(row), *kept;
+	struct sum now = sum_make(row), *kept = list_add(&sums->now);
 
 	serve_put_summary_row(s, j, row, chosen);
 	sums_put_since(&s->writer, sums, j, &now);
-	kept = sums->keeps ? list_add(&sums->now) : NULL;
 	if (kept)
 		*kept = now;
 }
@@ -105,13 +103,14 @@ static struct serve_sums *sums_of_serve(struct serve *s)
 	return sums;
 }
 
-static void sums_keep(struct serve_sums *sums, uint64_t now_ns)
+void serve_keep_sums(struct serve *s)
 {
+	struct serve_sums *sums = s->sums;
 	struct sum_list before = sums->before;
 
 	sums->before = sums->now;
 	sums->now = before;
-	sums->at_ns = now_ns;
+	sums->at_ns = s->now_ns;
 	list_sort(&sums->before, sums_by_key);
 }
 
@@ -126,7 +125,7 @@ static void sums_put_listing(struct json *j, const char *name, struct sent_listi
 }
 
 /* The same rows as of GET /v1/ranks, over that window. */
-static void sums_put_ranks(struct request *r, struct json *j)
+void serve_put_ranks(struct request *r, struct json *j)
 {
 	struct sent_listing *l = serve_new_ranks(r->serve, NULL);
 
@@ -144,7 +143,7 @@ static void sums_put_operations(struct request *r, struct json *j)
 	sums_put_listing(j, "rows", l, l ? serve_take_summary(r, l) : -ENOMEM);
 }
 
-static void sums_put_links(struct request *r, struct json *j)
+void serve_put_links(struct request *r, struct json *j)
 {
 	struct sent_listing *l = serve_new_peers(r->serve, NULL);
 
@@ -155,7 +154,7 @@ static void sums_put_links(struct request *r, struct json *j)
 	sums_put_listing(j, "queues", l, l ? serve_take_queues(r, l) : -ENOMEM);
 }
 
-void serve_sums(struct request *r, struct json *j, bool keeps)
+void serve_put_sums(struct request *r, struct json *j)
 {
 	struct serve *s = r->serve;
 	struct serve_sums *sums = sums_of_serve(s);
@@ -164,15 +163,10 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 		json_fail(j, -ENOMEM);
 		return;
 	}
-	sums->keeps = keeps;
 	sums->of_all_time = r->query.window == AGGREGATE_ALL;
 	sums->now.n = 0;
 	rows_put_time(&s->writer, j, "previous", sums->at_ns);
 	sums_put_operations(r, j);
-	sums_put_links(r, j);
-	sums_put_ranks(r, j);
-	if (keeps && !json_error(j))
-		sums_keep(sums, s->now_ns);
 }
 
 void serve_free_sums(struct serve *s)

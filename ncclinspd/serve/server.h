@@ -5,6 +5,7 @@
 /* The server as its own files know it, and what a client may see of its source. */
 
 #include "ncclinspd/serve/serve.h"
+#include "reader/base/accounts.h"
 #include "reader/base/process.h"
 #include "rows/rows.h"
 #include "util/json.h"
@@ -44,6 +45,9 @@ struct serve {
 	uint64_t now_ns;
 	struct serve_client *clients;
 	uint32_t nclients;
+	uint64_t round;		/* rounds of the clients' turns so far */
+	uint64_t spent_ns[ACCOUNTS_TALLY];	/* processor time of accounts, halved each second */
+	uint64_t spent_since_ns;		/* ... and when it was halved last */
 	struct stream *streams;
 	uint32_t tracing;	/* streams that take records */
 	uint64_t collected, collected_ns;	/* answers of /metrics, and when the last was */
