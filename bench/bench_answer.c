@@ -22,12 +22,13 @@
 
 #define ROUNDS	31
 #define RANKS	8
+#define RANKS_MOST	4096
 #define LINKS	4096
 #define BOUND_NS	500000
 
 static const struct question {
 	const char *name;
-	uint32_t cells;
+	uint32_t cells;		/* 0: there are RANKS_MOST ranks of one process instead */
 	const char *target;	/* NULL: nobody asks, an exemplar is written */
 } questions[] = {
 	{ "collectives, 10,000 rows", 64, "/v1/collectives?limit=10000" },
@@ -39,7 +40,9 @@ static const struct question {
 	{ "summary of all windows, 4096 cells", 4096,
 	  "/v1/summary?window=1s,10s,60s,all&by=rank,tag" },
 	{ "peers of both windows, 4096 links", 8, "/v1/peers?window=60s,all" },
-	{ "snapshot, 4096 cells and links", 4096, "/v1/snapshot?window=all" },
+	{ "communicators, 4096 ranks", 0, "/v1/comms" },
+	{ "ranks, 4096 rows", 0, "/v1/ranks" },
+	{ "snapshot, 4096 ranks and links", 0, "/v1/snapshot?window=all" },
 	{ "exemplar, 2048 rows of each kind", 64, NULL },
 };
 
@@ -112,6 +115,30 @@ static void answer_fill_links(uint32_t n)
 	}
 }
 
+/* A process with a rank of each of so many communicators, which have had some operations. */
+static void answer_fill_communicators(uint32_t n)
+{
+	struct process *p = fx_process(100, 0, 0);
+	struct comm first = p->comms[0];
+	struct op op = {
+		.process_id = p->id, .pid = p->pid, .has_comm_id = true, .comm_name = "dp",
+		.nranks = RANKS, .func = FX_FUNC, .bytes = 1 << 20, .busbw_gbs = 12,
+		.algbw_gbs = 6, .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .complete = true,
+		.sampled = true, .exec_ns = 2000000, .source = TIMING_KERNEL_GPU,
+	};
+
+	p->comms = realloc(p->comms, n * sizeof(*p->comms));
+	p->ncomms = n;
+	for (uint32_t i = 0; i < n; i++) {
+		p->comms[i] = first;
+		op.comm_index = i;
+		op.comm_id = p->comms[i].id += i;
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+		metrics_op(fx.metrics, &op, fx.now_ns);
+	}
+	fx.now_ns += FX_SECOND;
+}
+
 static int bytes_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -140,7 +167,10 @@ static void question_measure(const struct question *q)
 
 	fx_serve_open(NULL);
 	answer_fill_links(LINKS);
-	answer_fill(q->cells);
+	if (q->cells)
+		answer_fill(q->cells);
+	else
+		answer_fill_communicators(RANKS_MOST);
 	fx.turn = note_turn;
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -165,30 +195,6 @@ static void question_measure(const struct question *q)
 }
 
 /* ---- one answer of so many rows, to be counted ---------------------------------------------- */
-
-/* A process with a rank of each of so many communicators, which have had some operations. */
-static void answer_fill_communicators(uint32_t n)
-{
-	struct process *p = fx_process(100, 0, 0);
-	struct comm first = p->comms[0];
-	struct op op = {
-		.process_id = p->id, .pid = p->pid, .has_comm_id = true, .comm_name = "dp",
-		.nranks = RANKS, .func = FX_FUNC, .bytes = 1 << 20, .busbw_gbs = 12,
-		.algbw_gbs = 6, .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .complete = true,
-		.sampled = true, .exec_ns = 2000000, .source = TIMING_KERNEL_GPU,
-	};
-
-	p->comms = realloc(p->comms, n * sizeof(*p->comms));
-	p->ncomms = n;
-	for (uint32_t i = 0; i < n; i++) {
-		p->comms[i] = first;
-		op.comm_index = i;
-		op.comm_id = p->comms[i].id += i;
-		aggregate_add(fx.aggregate, &op, fx.now_ns);
-		metrics_op(fx.metrics, &op, fx.now_ns);
-	}
-	fx.now_ns += FX_SECOND;
-}
 
 /* What is counted, and nothing else. */
 static __attribute__((noinline)) void answer_counted(const char *target)

@@ -89,6 +89,8 @@ void local_ranks_put(const struct rows_writer *w, struct json *j, struct local_r
 
 	list_sort(ranks, local_ranks_compare);
 	for (size_t i = 0, next; i < ranks->n; i = next) {
+		if (w->meanwhile)
+			w->meanwhile(w);
 		next = i + local_ranks_count_group(&at[i], ranks->n - i);
 		json_begin(j, '{');
 		rows_put_chosen(w, j, comm_fields, at[i].comm, c, 0);

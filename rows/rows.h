@@ -17,6 +17,8 @@
 /* The program that writes rows; the daemon's is the beginning of its struct serve. */
 struct rows_writer {
 	uint64_t real_offset_ns;	/* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	/* Called between the rows of a long table: what must not wait for all.  NULL: nothing. */
+	void (*meanwhile)(const struct rows_writer *w);
 };
 
 enum field_kind {

@@ -288,6 +288,16 @@ TEST(communicators_of_one_user_leave_rows_for_others_and_are_counted)
 	json_decref(a);
 }
 
+static const char *const long_tables[] = { "/v1/processes", "/v1/comms", "/v1/inflight" };
+
+TEST_LOOP(the_source_gets_its_turn_between_the_rows_of_a_table, 0, FX_COUNT(long_tables))
+{
+	for (int i = 0; i < 8; i++)
+		fx_post(fx_process(10 + i, 0, i), 1, 1, 100);
+	json_decref(fx_get(long_tables[_i], 200));
+	ck_assert_uint_ge(fx.meanwhiles, 1 + 8);
+}
+
 TEST(a_rank_tells_how_far_it_got)
 {
 	json_t *a;

@@ -307,6 +307,11 @@ enum client_phase serve_request(struct serve_client *c)
 
 CLEANUP_DEFINE(serve_close, struct serve)
 
+static void writer_meanwhile(const struct rows_writer *w)
+{
+	serve_meanwhile(serve_of(w));
+}
+
 int serve_open(struct serve **sp, const struct serve_config *config,
 	       const struct serve_source *source)
 {
@@ -322,7 +327,10 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	s->fd = -1;
 	s->group = client_group(config->group);
 	s->now_ns = config->started_mono_ns;
-	s->writer.real_offset_ns = config->started_real_ns - config->started_mono_ns;
+	s->writer = (struct rows_writer){
+		.real_offset_ns = config->started_real_ns - config->started_mono_ns,
+		.meanwhile = writer_meanwhile,
+	};
 	snprintf(s->host, sizeof(s->host), "%s", config->host);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", config->boot_id ? config->boot_id : "");
 	if (!s->config.request_ns)

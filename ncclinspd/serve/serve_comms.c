@@ -94,6 +94,7 @@ void serve_comms(struct request *r, struct json *j)
 		else if (comms_add_process(r, &ranks, p) < 0)
 			json_fail(j, -ENOMEM);
 		*accounts_count(&of, p->account) += ranks.n - n;
+		serve_meanwhile(r->serve);
 	}
 	json_member_u64(j, "comms_left_out", left_out);
 	json_begin_member(j, "comms", '[');

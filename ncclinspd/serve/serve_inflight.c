@@ -68,6 +68,7 @@ static void inflight_put_rows(const struct request *r, struct json *j, const str
 	json_member_u64(j, "inflight_total", n);
 	json_begin_member(j, "inflight", '[');
 	for (size_t i = 0; i < n && i < most; i++) {
+		serve_meanwhile(r->serve);
 		json_begin(j, '{');
 		rows_put_chosen(&r->serve->writer, j, inflight_fields, &rows->at[i], &r->chosen, 0);
 		json_end(j, '}');
@@ -83,8 +84,10 @@ void serve_inflight(struct request *r, struct json *j)
 
 	if (source->catch_up)
 		source->catch_up(source->arg);
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		serve_collect_inflight(r, p, &rows);
+		serve_meanwhile(r->serve);
+	}
 	if (rows.error) {
 		json_fail(j, rows.error);
 		return;

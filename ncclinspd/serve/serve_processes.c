@@ -90,6 +90,7 @@ void serve_processes(struct request *r, struct json *j)
 
 	json_begin_member(j, "processes", '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		serve_meanwhile(r->serve);
 		json_begin(j, '{');
 		rows_put_chosen(&r->serve->writer, j, process_fields, p, &r->chosen, 0);
 		json_end(j, '}');

@@ -631,7 +631,9 @@ static int rank_table_list(const struct rank_table *t, struct sent_listing *l)
 	if (!sorted)
 		return -ENOMEM;
 	rank_table_mark_stalled(t, sorted);
+	serve_meanwhile(t->request->serve);
 	rank_table_put_totals(t, sorted, listing_head(l));
+	serve_meanwhile(t->request->serve);
 	qsort(sorted, t->n, sizeof(*sorted), rank_row_compare);
 	for (uint32_t i = 0; i < t->n && i < most; i++) {
 		struct rank_row *row = listing_add(l);
