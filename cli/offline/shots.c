@@ -416,11 +416,38 @@ static void node_trim(const struct shots *s, struct shots_node *node)
 	node->text = NULL;
 }
 
+/* Are they of two daemons that ran at the same time?  One that was started anew is none. */
+static bool nodes_clash(const struct shots_node *a, const struct shots_node *b)
+{
+	bool in_order = strcmp(a->written_at, b->written_at) <= 0;
+	const struct status_read *one = &a->rows.status, *other = &b->rows.status;
+	const char *older = (in_order ? a : b)->written_at;
+	const char *started = (in_order ? other : one)->started_at;
+
+	return one->started_mono_ns != other->started_mono_ns && one->started_at && started &&
+	       strcmp(older, started) >= 0;
+}
+
+/* Only one of them counts: what the other tells would be missing without a word. */
+static void node_tell_clash(struct shots_node *node, struct shots_node *old)
+{
+	if (!old->clashes && nodes_clash(old, node)) {
+		old->clashes = true;
+		fprintf(stderr, "ncclinsp: %s: two daemons that ran at the same time call their "
+			"node so, and only the newest snapshot of a node counts: leave out those "
+			"of one, or name the nodes apart (node-name of ncclinspd.conf(5))\n",
+			old->host);
+	}
+	node->clashes = old->clashes;
+}
+
 /* The node becomes the newest of its host, or goes. */
 static void shots_keep_node(struct shots *s, struct shots_node *node)
 {
 	struct shots_node *old = (struct shots_node *)(uintptr_t)shots_node(s, node->host);
 
+	if (old)
+		node_tell_clash(node, old);
 	if (strcmp(node->written_at, old ? old->written_at : "") <= 0) {
 		node_free(node);
 		return;
@@ -497,6 +524,7 @@ void shots_init(struct shots *s)
 
 void shots_add_answer(struct shots *s, const char *name, const char *text, const char *why)
 {
+	const struct shots_node *same;
 	struct shots_node *node = NULL;
 	struct file_reader r;
 	char refusal[WHY];
@@ -505,6 +533,13 @@ void shots_add_answer(struct shots *s, const char *name, const char *text, const
 	if (text) {
 		node = node_read(&r, must(strdup(text)), strlen(text), refusal);
 		why = refusal;
+	}
+	same = node ? shots_node(s, node->host) : NULL;
+	if (same && nodes_clash(same, node)) {
+		node_free(node);
+		node = NULL;
+		why = "another node that was asked has the same name: see node-name of "
+		      "ncclinspd.conf(5)";
 	}
 	if (node) {
 		shots_keep(s, name, node);

@@ -75,6 +75,7 @@ struct shots_node {
 	json_t *findings;		/* an array; NULL: it has none */
 	char *text;			/* the file, for shots_json(); NULL: it is not kept */
 	int64_t moved_ns;		/* to be added to its times where they are shown */
+	bool clashes;			/* another daemon, too, has said that it is this node */
 };
 
 struct shots {

@@ -132,6 +132,14 @@ fi
 mkdir "$T/odd" && echo "{}" >"$T/odd/$(printf 'a\033[31m').json"
 check "the name of a file that is refused does nothing to the terminal" eval '"$I" report "$T/odd" 2>&1 | grep -q "/a?\[31m.json: not a snapshot"'
 
+# Another daemon that ran at the same time, and the same one started again.
+jq -c '.status.started_mono_ns += 5' "$SNAP" >"$T/second.json"
+jq -c '.status.started_at = "2100-01-01T00:00:00.000000000Z" | .written_at = "2100-01-01T00:01:00.000000000Z"' \
+	"$T/second.json" >"$T/again.json"
+clashes() { "$I" report "$@" 2>&1 >"$T/out" | grep -c "two daemons that ran at the same time"; }
+check "two daemons that give their nodes one name are told, once" eval '[ "$(clashes "$SNAP" "$T/second.json" "$T/again.json" "$SNAP")" -eq 1 ]'
+check "... not one that was started again" eval '[ "$(clashes "$SNAP" "$T/again.json")" -eq 0 ]'
+
 # A hundred nodes of two ranks each from the one: in node 37 alone the second rank is late.
 mkdir "$T/many"
 node() {
