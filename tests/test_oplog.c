@@ -153,6 +153,61 @@ TEST_LOOP(a_visit_in_pieces_sees_the_log_as_it_was, 0, 20)
 	oplog_free(log);
 }
 
+TEST(user_with_many_kinds_pushes_out_nobody_elses_rare_ones)
+{
+	struct oplog_filter own = { .uid = 2, .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32 };
+	struct op op = { .uid = 2, .account = 2, .process_id = 1, .func = "AllReduce" };
+	struct oplog *big;
+
+	ck_assert_int_eq(oplog_new(&big, 0), 0);
+	for (op.seq = 1; op.seq <= FX_COUNT(serials); op.seq++)
+		oplog_add(big, &op);
+	op.uid = op.account = 1;
+	for (op.process_id = 2; op.process_id < 4 * OPLOG_DEFAULT; op.process_id++)
+		oplog_add(big, &op);
+	look(big, &own, 100);
+	ck_assert_uint_eq(nserials, FX_COUNT(serials));
+	for (uint32_t i = 0; i < nserials; i++)
+		ck_assert_uint_eq(serials[i], FX_COUNT(serials) - i);
+	oplog_free(big);
+}
+
+/* The reserve has no grace: what leaves it meanwhile is missing, and nothing comes twice. */
+TEST_LOOP(a_visit_in_pieces_sees_nothing_that_came_to_the_reserve_since, 0, 5)
+{
+	static uint64_t whole[2 * OPLOG_DEFAULT];
+	struct oplog_filter any = { ANY };
+	struct op op = { .func = "AllReduce" };
+	struct oplog_visit visit, first;
+	uint32_t budget = UINT32_MAX, n = 0, at = 0, seen = 0, added = 0;
+	const struct op *got;
+	struct oplog *big;
+
+	fx_seed((uint64_t)_i);
+	ck_assert_int_eq(oplog_new(&big, 0), 0);
+	for (op.seq = 1; op.seq < 3 * OPLOG_DEFAULT; op.seq++) {
+		op.account = (uid_t)(fx_random() % 3);
+		op.process_id = fx_random() % 2000;
+		oplog_add(big, &op);
+	}
+	oplog_begin(&first, big, &any);
+	visit = first;
+	while ((got = oplog_next(&first, big, &budget)))
+		whole[n++] = got->seq;
+	ck_assert_uint_eq(n, OPLOG_DEFAULT + OPLOG_DEFAULT / OPLOG_RESERVE + 1);
+	do {
+		budget = 64;
+		while ((got = oplog_next(&visit, big, &budget)) && ++seen)
+			while (whole[at++] != got->seq)
+				ck_assert_uint_lt(at, n);
+		for (uint64_t k = fx_random() % 6; k; k--, op.seq++, added++)
+			oplog_add(big, &op);
+	} while (!budget);
+	ck_assert_uint_lt(added, OPLOG_DEFAULT / OPLOG_GRACE);
+	ck_assert_uint_ge(seen + added, n);
+	oplog_free(big);
+}
+
 TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else)
 {
 	struct oplog_filter any = { ANY };

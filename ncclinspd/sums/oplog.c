@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/keyed.h"
+
 #define KINDS	4096	/* counters; kinds that share one only look busier */
 
-struct entry {
-	struct op op;
+struct reserved {
+	struct keyed_head head;
 	uint64_t serial;
+	struct op op;
 };
 
 /* Apart from the operation: who leaves is decided without a look at it. */
@@ -19,43 +22,24 @@ struct oplog_mark {
 	uint32_t nth;		/* number in its kind, from 1 */
 };
 
-struct oplog_ring {
-	struct entry *at;
-	uint32_t kept;
-	uint32_t room;		/* entries, with those that only a visitor still sees */
-	uint64_t newest;	/* entries ever put */
-};
-
 struct oplog {
-	struct oplog_ring all, reserve;
-	struct oplog_mark *marks;	/* marks of `all` */
+	struct op *ops;		/* a ring: a serial's place is its remainder */
+	struct oplog_mark *marks;	/* marks of `ops` */
+	uint32_t kept;
+	uint32_t room;		/* operations, with those that only a visitor still sees */
+	uint64_t newest;	/* serial */
+	struct keyed reserve;
 	uint32_t rare;
 	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
 };
 
-static bool ring_init(struct oplog_ring *ring, uint32_t kept)
+/* The operation with that serial, for whom `newest` is the newest; NULL: gone or not yet there. */
+static struct op *oplog_find(const struct oplog *log, uint64_t serial, uint64_t newest)
 {
-	ring->kept = kept;
-	ring->room = kept + kept / OPLOG_GRACE + 1;
-	ring->at = calloc(ring->room, sizeof(*ring->at));
-	return ring->at;
-}
-
-/*
- * The n-th that was put, from 1, for whom `newest` is the newest; NULL: gone or
- * not yet there.
- */
-static struct entry *ring_at(const struct oplog_ring *ring, uint64_t n, uint64_t newest)
-{
-	if (!n || n > newest || newest - n >= ring->kept || ring->newest - n >= ring->room)
+	if (!serial || serial > newest || newest - serial >= log->kept ||
+	    log->newest - serial >= log->room)
 		return NULL;
-	return &ring->at[n % ring->room];
-}
-
-/* The place of the next one. */
-static struct entry *ring_next(struct oplog_ring *ring)
-{
-	return &ring->at[++ring->newest % ring->room];
+	return &log->ops[serial % log->room];
 }
 
 static uint32_t oplog_kind(const struct op *op)
@@ -76,10 +60,13 @@ int oplog_new(struct oplog **logp, uint32_t capacity)
 	capacity = capacity ? capacity : OPLOG_DEFAULT;
 	log->rare = (uint32_t)((uint64_t)capacity * OPLOG_RARE / OPLOG_DEFAULT);
 	log->rare = log->rare < OPLOG_RARE ? log->rare : OPLOG_RARE;
-	if (ring_init(&log->all, capacity) &&
-	    ring_init(&log->reserve, capacity / OPLOG_RESERVE + 1))
-		log->marks = calloc(log->all.room, sizeof(*log->marks));
-	if (!log->marks) {
+	log->kept = capacity;
+	log->room = capacity + capacity / OPLOG_GRACE + 1;
+	log->ops = calloc(log->room, sizeof(*log->ops));
+	log->marks = calloc(log->room, sizeof(*log->marks));
+	if (!log->ops || !log->marks ||
+	    keyed_init(&log->reserve, &KEYED_CONFIG(struct reserved, serial,
+						    capacity / OPLOG_RESERVE + 1)) < 0) {
 		oplog_free(log);
 		return -ENOMEM;
 	}
@@ -91,54 +78,54 @@ void oplog_free(struct oplog *log)
 {
 	if (!log)
 		return;
-	free(log->all.at);
-	free(log->reserve.at);
+	free(log->ops);
 	free(log->marks);
+	keyed_deinit(&log->reserve);
 	free(log);
 }
 
 /* The oldest leaves: to the reserve, if few of its kind came after it. */
 static void oplog_let_go(struct oplog *log)
 {
-	const struct entry *oldest = ring_at(&log->all, log->all.newest - log->all.kept + 1,
-					     log->all.newest);
-	const struct oplog_mark *mark = oldest ? &log->marks[oldest - log->all.at] : NULL;
+	uint64_t serial = log->newest - log->kept + 1;
+	const struct op *oldest = oplog_find(log, serial, log->newest);
+	const struct oplog_mark *mark = oldest ? &log->marks[oldest - log->ops] : NULL;
+	struct reserved *to;
+	bool made;
 
-	if (mark && log->of_kind[mark->kind] - mark->nth < log->rare)
-		*ring_next(&log->reserve) = *oldest;
+	if (!mark || log->of_kind[mark->kind] - mark->nth >= log->rare)
+		return;
+	to = keyed_use(&log->reserve, &serial, oldest->account, &made);
+	if (to)
+		to->op = *oldest;
 }
 
 uint64_t oplog_add(struct oplog *log, const struct op *op)
 {
 	uint32_t kind = oplog_kind(op);
-	struct entry *to;
+	uint64_t place;
 
 	oplog_let_go(log);
-	to = ring_next(&log->all);
-	to->op = *op;
-	to->serial = log->all.newest;
-	log->marks[to - log->all.at] = (struct oplog_mark){ kind, ++log->of_kind[kind] };
-	return to->serial;
+	place = ++log->newest % log->room;
+	log->ops[place] = *op;
+	log->marks[place] = (struct oplog_mark){ kind, ++log->of_kind[kind] };
+	return log->newest;
 }
 
 uint64_t oplog_newest(const struct oplog *log)
 {
-	return log->all.newest;
+	return log->newest;
 }
 
 uint64_t oplog_since_ns(const struct oplog *log)
 {
-	const struct oplog_ring *all = &log->all;
-
-	return all->newest <= all->kept ? 0 :
-	       ring_at(all, all->newest - all->kept + 1, all->newest)->op.done_ns;
+	return log->newest <= log->kept ? 0 :
+	       oplog_at(log, log->newest - log->kept + 1)->done_ns;
 }
 
 const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 {
-	const struct entry *entry = ring_at(&log->all, serial, log->all.newest);
-
-	return entry ? &entry->op : NULL;
+	return oplog_find(log, serial, log->newest);
 }
 
 static bool texts_are_same(const char *a, const char *b)
@@ -178,37 +165,47 @@ static bool filter_matches(const struct oplog_filter *filter, const struct op *o
 	return filter_matches_pid(filter, op) && filter_matches_comm(filter, op);
 }
 
-static const struct oplog_ring *oplog_ring_of(const struct oplog *log, uint32_t ring)
-{
-	return ring ? &log->reserve : &log->all;
-}
-
 void oplog_begin(struct oplog_visit *visit, const struct oplog *log,
 		 const struct oplog_filter *filter)
 {
 	*visit = (struct oplog_visit){
-		.filter = filter,
-		.newest = { log->all.newest, log->reserve.newest },
-		.next = log->all.newest,
+		.filter = filter, .newest = log->newest, .next = log->newest,
 	};
+}
+
+/* One that has left the reserve meanwhile was the oldest of its account. */
+static const struct op *visit_reserve(struct oplog_visit *v, const struct oplog *log)
+{
+	const struct keyed *reserve = &log->reserve;
+	const struct reserved *at = v->serial ? keyed_find(reserve, &v->serial) : NULL;
+
+	at = at ? at->head.link.prev : NULL;
+	for (; !at && v->list < ACCOUNTS_TALLY; v->list++)
+		at = reserve->of[v->list].last;
+	if (!at)
+		return NULL;
+	v->serial = at->serial;
+	return &at->op;
 }
 
 const struct op *oplog_next(struct oplog_visit *visit, const struct oplog *log,
 			    uint32_t *budget)
 {
-	while (*budget && visit->ring < 2) {
-		const struct entry *entry = ring_at(oplog_ring_of(log, visit->ring), visit->next,
-						    visit->newest[visit->ring]);
+	while (*budget) {
+		const struct op *op = oplog_find(log, visit->next, visit->newest);
+		bool in_log = op;
 
-		if (!entry) {
-			if (++visit->ring < 2)
-				visit->next = visit->newest[visit->ring];
-			continue;
-		}
-		visit->next--;
+		if (in_log)
+			visit->next--;
+		else
+			op = visit_reserve(visit, log);
+		if (!op)
+			return NULL;
 		--*budget;
-		if (filter_matches(visit->filter, &entry->op))
-			return &entry->op;
+		/* Whatever came to the reserve since it began was in the log then. */
+		if ((in_log || visit->serial + log->kept <= visit->newest) &&
+		    filter_matches(visit->filter, op))
+			return op;
 	}
 	return NULL;
 }

@@ -9,7 +9,8 @@
  * What a rank does once a step would be pushed out by what it does a hundred times
  * a step, before anybody has enough of it to compare.  So an operation that leaves
  * goes to a reserve if it is one of the newest OPLOG_RARE of its rank, communicator
- * and function.
+ * and function.  The user with most there makes room: nobody pushes out what others
+ * have.
  */
 
 #include "reader/base/model.h"
@@ -21,7 +22,8 @@
 /*
  * A visitor may come in pieces, with operations added in between: it sees the log
  * as it was when it began.  What leaves the log meanwhile is kept for another
- * OPLOG_GRACE-th of the log, since nobody can wait for a visitor.
+ * OPLOG_GRACE-th of the log, since nobody can wait for a visitor.  What leaves the
+ * reserve meanwhile is not seen.
  */
 #define OPLOG_GRACE	8
 #define OPLOG_PIDS	32
@@ -62,16 +64,17 @@ const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 /* The place of a visitor.  `filter` is the caller's and outlives the visit. */
 struct oplog_visit {
 	const struct oplog_filter *filter;
-	uint64_t newest[2];	/* when it began: of the log and of its reserve */
-	uint64_t next;		/* to be looked at */
-	uint32_t ring;		/* 2: it is over */
+	uint64_t newest;	/* when it began */
+	uint64_t next;		/* to be looked at in the log */
+	uint32_t list;		/* the next account of the reserve */
+	uint64_t serial;	/* the operation there that was looked at last; 0: none was */
 };
 
 void oplog_begin(struct oplog_visit *visit, const struct oplog *log,
 		 const struct oplog_filter *filter);
 
 /*
- * The next operation that passes the filter, newest first and the reserve last;
+ * The next operation that passes the filter, newest first and the reserve last, user by user;
  * it holds until the log is added to.  Looks at up to *budget operations, and
  * takes those off.  NULL: that was all (*budget is above 0), or the budget is used.
  */
