@@ -70,6 +70,35 @@ TEST(what_is_in_flight_names_its_operation_oldest_first)
 	json_decref(a);
 }
 
+/* One has more than all rows, all older than the other's. */
+TEST(what_one_user_has_in_flight_leaves_rows_for_others)
+{
+	static struct live_slot slots[11000];
+	struct nci_ev_proxy_op proxy = { .type = NCI_EV_PROXY_OP, .form = 2, .start = 1000,
+					 .cont = NCI_LINE_CONT };
+	json_t *a;
+
+	for (uint32_t i = 0; i < FX_COUNT(slots); i++) {
+		proxy.token = 0x6000 + i;
+		memcpy(&slots[i].slot, &proxy, sizeof(proxy));
+	}
+	for (int i = 0; i < 2; i++) {
+		struct process *p = fx_process(100 + i, 0, i);
+
+		p->account = (uid_t)i;
+		p->state = PROCESS_DIED;
+		p->last_slots = slots;
+		p->nlast_slots = i ? 1 : FX_COUNT(slots);
+		p->clock.mono_ns += (uint64_t)i;
+	}
+	fx_pass(FX_SECOND);
+	a = fx_get("/v1/inflight?fields=pid", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 5000 + 1);
+	ck_assert_uint_eq(fx_number(a, "inflight.5000.pid"), 101);
+	ck_assert_uint_eq(fx_number(a, "inflight_total"), FX_COUNT(slots) + 1);
+	json_decref(a);
+}
+
 static void in_flight_are(uint64_t n)
 {
 	json_t *a = fx_get("/v1/inflight", 200), *b = fx_get("/v1/comms", 200);

@@ -411,3 +411,14 @@ struct process *serve_next_process(const struct serve *s, const struct viewer *v
 	}
 	return NULL;
 }
+
+uint32_t serve_count_users(const struct serve *s, const struct viewer *v)
+{
+	struct accounts_tally of = { 0 };
+	uint32_t users = 0;
+	struct process *p;
+
+	for (size_t i = 0; (p = serve_next_process(s, v, &i));)
+		users += !(*accounts_count(&of, p->account))++;
+	return users ? users : 1;
+}

@@ -69,13 +69,13 @@ static int comms_add_process(struct request *r, struct local_ranks *ranks, struc
 /* The ranks that each user may have listed: all, or an equal share where these are too many. */
 static uint32_t comms_share(const struct request *r)
 {
-	struct accounts_tally of = { 0 };
-	uint32_t users = 0, all = 0;
+	uint32_t all = 0;
 	struct process *p;
 
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i)); all += p->ncomms)
-		users += !(*accounts_count(&of, p->account))++;
-	return all <= SERVE_ROWS_MAX ? all : SERVE_ROWS_MAX / users;
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		all += p->ncomms;
+	return all <= SERVE_ROWS_MAX ? all :
+				       SERVE_ROWS_MAX / serve_count_users(r->serve, &r->viewer);
 }
 
 void serve_comms(struct request *r, struct json *j)

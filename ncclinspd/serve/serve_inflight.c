@@ -62,12 +62,18 @@ static size_t inflight_count_old(const struct inflights *rows, uint64_t age_ns)
 
 static void inflight_put_rows(const struct request *r, struct json *j, const struct inflights *rows)
 {
-	size_t most = r->query.limit ? r->query.limit : SERVE_ROWS_MAX;
 	size_t n = inflight_count_old(rows, r->query.older_than_ns);
+	size_t most = r->query.limit ? r->query.limit : n, put = 0;
+	uint32_t share = most <= SERVE_ROWS_MAX ? UINT32_MAX :
+			 SERVE_ROWS_MAX / serve_count_users(r->serve, &r->viewer);
+	struct accounts_tally of = { 0 };
 
 	json_member_u64(j, "inflight_total", n);
 	json_begin_member(j, "inflight", '[');
-	for (size_t i = 0; i < n && i < most; i++) {
+	for (size_t i = 0; i < n && put < most; i++) {
+		if ((*accounts_count(&of, rows->at[i].process->account))++ >= share)
+			continue;
+		put++;
 		serve_meanwhile(r->serve);
 		json_begin(j, '{');
 		rows_put_chosen(&r->serve->writer, j, inflight_fields, &rows->at[i], &r->chosen, 0);

@@ -13,6 +13,7 @@
 #include "util/cleanup.h"
 #include "util/list.h"
 
+/* The most of all users, who have equal shares. */
 #define SERIES	512	/* one rank's operations of one function on one communicator */
 #define KEPT	64	/* most of each series; at least half of it where there are so many */
 #define ROWS	8192
@@ -45,7 +46,8 @@ struct samples {
 	struct json *json;
 	struct samples_series series[SERIES];
 	uint32_t nseries;
-	uint32_t rows;
+	uint32_t users;
+	struct accounts_tally series_of, rows_of;
 };
 
 /* NULL: no room for another. */
@@ -59,9 +61,12 @@ static struct samples_series *samples_series_of(struct samples *s, const struct 
 		    l->func == op->func)
 			return l;
 	}
+	if (*accounts_count(&s->series_of, op->account) >= SERIES / s->users)
+		return NULL;
 	l = array_add(s->series, &s->nseries);
 	if (!l)
 		return NULL;
+	++*accounts_count(&s->series_of, op->account);
 	*l = (struct samples_series){ .process_id = op->process_id, .comm_index = op->comm_index,
 				      .func = op->func, .least_seq = op->seq, .most_seq = op->seq };
 	return l;
@@ -193,9 +198,8 @@ static bool sample_put(const struct op *op, void *arg)
 
 	if (!l || !l->kept || !seq_is_drawn(op->seq, l->halvings))
 		return true;
-	if (s->rows == ROWS)
-		return false;
-	s->rows++;
+	if ((*accounts_count(&s->rows_of, op->account))++ >= ROWS / s->users)
+		return true;
 	sample = sample_of(s, op);
 	rows_put_object(&s->request->serve->writer, s->json, sample_fields,
 			&(struct sample_row){ op, sample ? sample->before_ns : UNKNOWN_U64 });
@@ -223,6 +227,7 @@ void serve_samples(struct request *r, struct json *j)
 	}
 	s->request = r;
 	s->json = j;
+	s->users = serve_count_users(r->serve, &r->viewer);
 	serve_visit_ops(r, samples_measure, s);
 	samples_choose_strides(s);
 	samples_follow(s);

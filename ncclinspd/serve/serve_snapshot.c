@@ -18,6 +18,7 @@
 
 #define FORMAT		"ncclinsp-snapshot"
 #define VERSION		1
+/* The most of all users, who have equal shares. */
 #define KINDS		512	/* kinds of operations, by process, communicator and function */
 #define KEPT		32	/* the most operations of each kind */
 #define ROWS		4096
@@ -47,12 +48,22 @@ static void snapshot_put_ticks(struct request *r, struct json *j)
 	json_end(j, ']');
 }
 
+struct ops {
+	const struct request *request;
+	struct json *json;
+	struct snapshot_kind *kinds;
+	uint32_t users;
+	struct accounts_tally kinds_of, rows_of;
+};
+
 /* NULL: no room for one more kind. */
-static struct snapshot_kind *kinds_find(struct snapshot_kind *kinds, const struct op *op)
+static struct snapshot_kind *kinds_find(struct ops *o, const struct op *op)
 {
 	for (uint32_t i = 0; i < KINDS; i++) {
-		struct snapshot_kind *k = &kinds[i];
+		struct snapshot_kind *k = &o->kinds[i];
 
+		if (!k->rows && (*accounts_count(&o->kinds_of, op->account))++ >= KINDS / o->users)
+			return NULL;
 		if (!k->rows)
 			*k = (struct snapshot_kind){
 				.process_id = op->process_id, .pid = op->pid,
@@ -67,30 +78,25 @@ static struct snapshot_kind *kinds_find(struct snapshot_kind *kinds, const struc
 	return NULL;
 }
 
-struct ops {
-	const struct request *request;
-	struct json *json;
-	struct snapshot_kind *kinds;
-	uint32_t rows;
-};
-
 static bool snapshot_put_op(const struct op *op, void *arg)
 {
 	struct ops *o = arg;
-	struct snapshot_kind *k = kinds_find(o->kinds, op);
+	struct snapshot_kind *k = kinds_find(o, op);
 
-	if (!k || k->rows == KEPT)
+	if (!k || k->rows == KEPT ||
+	    (*accounts_count(&o->rows_of, op->account))++ >= ROWS / o->users)
 		return true;
 	k->rows++;
 	if (op->seq != UNKNOWN_U64)
 		k->first_seq = op->seq;
 	rows_put_object(&o->request->serve->writer, o->json, op_fields, op);
-	return ++o->rows < ROWS;
+	return true;
 }
 
 static void snapshot_put_ops(struct request *r, struct json *j, struct snapshot_kind *kinds)
 {
-	struct ops ops = { .request = r, .json = j, .kinds = kinds };
+	struct ops ops = { .request = r, .json = j, .kinds = kinds,
+			   .users = serve_count_users(r->serve, &r->viewer) };
 
 	json_begin_member(j, "collectives", '[');
 	serve_visit_ops(r, snapshot_put_op, &ops);

@@ -78,6 +78,9 @@ static inline void serve_meanwhile_arg(void *arg)
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
 
+/* The users of these processes, 1 at least: how many have an equal share of a bounded table. */
+uint32_t serve_count_users(const struct serve *s, const struct viewer *v);
+
 /* The user's name; NULL: the local files have none. */
 const char *serve_user_name(const struct serve *s, uid_t uid);
 
