@@ -131,9 +131,9 @@ void answers_meanwhile(void *arg)
 		flow_poll(d, now_ns);
 }
 
-static uint64_t source_spent_ns(void *arg)
+static uint64_t source_clock_ns(void *arg)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return loop_clock_ns();
 }
 
 static int source_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *bytes,
@@ -239,7 +239,7 @@ int answers_start(struct daemon *d)
 		.accounts = d->accounts,
 		.no_row = source_no_row,
 		.meanwhile = answers_meanwhile,
-		.spent_ns = source_spent_ns,
+		.clock_ns = source_clock_ns,
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,
 		.snapshot_outcome = source_snapshot_outcome,

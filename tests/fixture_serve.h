@@ -60,7 +60,7 @@ static struct {
 	struct live_slot slots[64];
 	int nslots;
 	uint32_t meanwhiles;	/* turns that the server gave its source */
-	uint64_t spent_ns, part_ns;	/* processor time so far, and what each turn adds to it */
+	uint64_t spent_ns, part_ns;	/* time of answers so far, and what each turn adds to it */
 	void (*turn)(void);	/* called at each, and when the server goes to work or rests */
 	struct serve_ingest ingest;
 	int snapshot;		/* what came of the newest; -EAGAIN: it is being written */
@@ -234,7 +234,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.slots = fx_slots,
 		.ingest = fx_ingest,
 		.meanwhile = fx_meanwhile,
-		.spent_ns = fx_spent,
+		.clock_ns = fx_spent,
 		.snapshot = fx_has_snapshots ? fx_snapshot : NULL,
 		.snapshot_outcome = fx_snapshot_outcome,
 		.reconstruct = fx.reconstruct,

@@ -377,7 +377,7 @@ static bool is_answered(int fd)
 	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Rounds until there is an answer: the processor time that went by. */
+/* Rounds until there is an answer: the time that they took. */
 static uint64_t waited_ns(int fd)
 {
 	uint64_t from_ns = fx.spent_ns;
@@ -478,6 +478,28 @@ TEST(time_that_a_user_took_long_ago_does_not_count)
 	close(then[0]);
 	close(then[1]);
 	close(late);
+}
+
+TEST(user_who_takes_traces_leaves_some_for_others_and_one_for_root)
+{
+	static const struct { uid_t uid; int status; } asks[] = {
+		{ OTHER_UID, 200 }, { OTHER_UID, 200 }, { OTHER_UID, 429 },
+		{ OTHER_UID + 1, 200 }, { OTHER_UID + 1, 429 }, { 0, 200 }, { 0, 429 },
+	};
+	int fd[FX_COUNT(asks)];
+
+	for (int i = 0; i < FX_COUNT(asks); i++) {
+		static const char request[] = "GET /v1/stream?kinds=record HTTP/1.0\r\n\r\n";
+		char *answer;
+
+		fd[i] = fx_connect_as(asks[i].uid, OTHER_UID);
+		fx_send(fd[i], request, sizeof(request) - 1);
+		answer = fx_receive(fd[i], NULL);
+		ck_assert_int_eq(fx_status(answer), asks[i].status);
+		free(answer);
+	}
+	for (int i = 0; i < FX_COUNT(asks); i++)
+		close(fd[i]);
 }
 
 static void setup_users(void)

@@ -95,8 +95,8 @@ struct serve_source {
 	 * not wait until many have been.  serve_op() may be called from it.  NULL: nothing.
 	 */
 	void (*meanwhile)(void *arg);
-	/* Processor time of this thread so far.  NULL: the users' shares of it are not known. */
-	uint64_t (*spent_ns)(void *arg);
+	/* The time now, by which turns of clients are measured.  NULL: they are not. */
+	uint64_t (*clock_ns)(void *arg);
 	/*
 	 * Read all that was published so far, so that what is in flight finds the
 	 * operation it belongs to.  serve_op() may be called from it.  NULL: nothing.

@@ -509,9 +509,9 @@ static void clients_hear(struct serve *s)
 	}
 }
 
-static uint64_t serve_spent_ns(const struct serve *s)
+static uint64_t serve_clock_ns(const struct serve *s)
 {
-	return s->source.spent_ns ? s->source.spent_ns(s->source.arg) : 0;
+	return s->source.clock_ns ? s->source.clock_ns(s->source.arg) : 0;
 }
 
 static uint64_t *client_spent(struct serve *s, const struct serve_client *c)
@@ -551,13 +551,13 @@ static struct serve_client *clients_next(struct serve *s)
 static void client_take_turn(struct serve_client *c)
 {
 	struct serve *s = c->serve;
-	uint64_t *spent_ns = client_spent(s, c), from_ns = serve_spent_ns(s);
+	uint64_t *spent_ns = client_spent(s, c), from_ns = serve_clock_ns(s);
 
 	c->round = s->round;
 	client_go_on(c);
 	if (c->broken)
 		client_close(c);
-	*spent_ns += serve_spent_ns(s) - from_ns;
+	*spent_ns += serve_clock_ns(s) - from_ns;
 }
 
 void clients_run(struct serve *s)
@@ -568,7 +568,7 @@ void clients_run(struct serve *s)
 	clients_hear(s);
 	accept_clients(s);
 	spent_forget(s);
-	from_ns = serve_spent_ns(s);
+	from_ns = serve_clock_ns(s);
 	s->round++;
 	for (struct serve_client *c = s->clients; c; c = next) {
 		next = c->next;
@@ -577,7 +577,7 @@ void clients_run(struct serve *s)
 		if (c->broken || c->phase == CLIENT_WAITING)
 			client_take_turn(c);
 	}
-	while (serve_spent_ns(s) - from_ns < ROUND_NS && (next = clients_next(s)))
+	while (serve_clock_ns(s) - from_ns < ROUND_NS && (next = clients_next(s)))
 		client_take_turn(next);
 }
 

@@ -46,7 +46,7 @@ struct serve {
 	struct serve_client *clients;
 	uint32_t nclients;
 	uint64_t round;		/* rounds of the clients' turns so far */
-	uint64_t spent_ns[ACCOUNTS_TALLY];	/* processor time of accounts, halved each second */
+	uint64_t spent_ns[ACCOUNTS_TALLY];	/* time of accounts' turns, halved each second */
 	uint64_t spent_since_ns;		/* ... and when it was halved last */
 	struct stream *streams;
 	uint32_t tracing;	/* streams that take records */

@@ -171,15 +171,30 @@ static struct stream *stream_new(struct request *r, struct batch *batch)
 	return st;
 }
 
+/* One user has half of the traces, and one is kept for who sees everything. */
+static bool stream_may_trace(const struct serve_client *c)
+{
+	uint32_t own = 0, of_users = 0;
+
+	for (const struct stream *st = c->serve->streams; st; st = st->next) {
+		own += st->batch && st->client->account == c->account;
+		of_users += st->batch && !st->viewer.all;
+	}
+	return c->serve->tracing < STREAM_RECORD_CLIENTS &&
+	       (c->viewer.all || (own < STREAM_RECORD_CLIENTS / 2 &&
+				  of_users < STREAM_RECORD_CLIENTS - 1));
+}
+
 int stream_open(struct request *r, struct answer *a)
 {
 	bool records = r->query.kinds & 1u << STREAM_RECORD;
 	struct batch *batch = NULL;
 	struct stream *st;
 
-	if (records && r->serve->tracing == STREAM_RECORD_CLIENTS)
-		return serve_refuse(r, -ENOSPC, "%d traces are running, and no more can: try again "
-				    "when one of them has ended", STREAM_RECORD_CLIENTS);
+	if (records && !stream_may_trace(r->client))
+		return serve_refuse(r, -ENOSPC, "too many traces are running: %d can, %d of one "
+				    "user; try again when one of them has ended",
+				    STREAM_RECORD_CLIENTS, STREAM_RECORD_CLIENTS / 2);
 	if (records) {
 		batch = calloc(1, sizeof(*batch));
 		if (!batch)
