@@ -132,7 +132,7 @@ static void notify_give_finding(struct daemon *d, const struct finding *f)
 	if (json_error(&j))
 		return;
 	text = json_steal(&j, &bytes);
-	notify_put(d->notify, text, bytes);
+	notify_put(d->notify, accounts_of(d->accounts, f->uid), text, bytes);
 	notify_on_timer(d, loop_clock_ns());
 }
 

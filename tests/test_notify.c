@@ -40,12 +40,17 @@ static void teardown(void)
 		close(listener);
 }
 
-static void put(int number)
+static void put_as(uid_t account, int number)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", number);
-	notify_put(n, strdup(text), strlen(text));
+	notify_put(n, account, strdup(text), strlen(text));
+}
+
+static void put(int number)
+{
+	put_as(1, number);
 }
 
 /* The next one that the listener was told; -1: none. */
@@ -137,6 +142,26 @@ TEST(oldest_makes_room)
 		notify_run(n, now_ns += NOTIFY_APART_NS);
 		ck_assert_int_eq(told(), i);
 	}
+}
+
+TEST(user_with_many_findings_keeps_nobody_elses_waiting_and_pushes_none_out)
+{
+	listen_for(64);
+	for (int i = 0; i < NOTIFY_AT_ONCE; i++)
+		put(i);
+	notify_run(n, now_ns);
+	while (told() >= 0)
+		;
+	put_as(2, 1000);
+	for (int i = 0; i < 2 * NOTIFY_WAITING; i++)
+		put(i);
+	put_as(2, 1001);
+	for (int i = 0; i < 4; i++)
+		notify_run(n, now_ns += NOTIFY_APART_NS);
+	ck_assert_int_eq(told(), 1000);
+	ck_assert_int_eq(told(), NOTIFY_WAITING + 2);	/* the oldest that was not dropped */
+	ck_assert_int_eq(told(), 1001);
+	ck_assert_int_eq(told(), NOTIFY_WAITING + 3);
 }
 
 TEST(begin_rise_and_end_of_what_is_found_are_told)

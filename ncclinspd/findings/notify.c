@@ -9,17 +9,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "reader/base/accounts.h"
+#include "util/list.h"
 #include "util/log.h"
 
 struct message {
+	uid_t account;
 	char *text;
 	size_t bytes;
 };
 
 struct notify {
 	struct sockaddr_un addr;
-	struct message waiting[NOTIFY_WAITING];	/* ring: `n` from `first` on */
-	uint32_t first, n;
+	struct message waiting[NOTIFY_WAITING];	/* the oldest first */
+	uint32_t n;
+	uint64_t turn, turn_of[ACCOUNTS_TALLY];	/* the last turn of each account */
 	uint64_t free_ns;	/* one may be told (NOTIFY_AT_ONCE - 1) * NOTIFY_APART_NS before */
 	struct notify_stats stats;
 };
@@ -37,8 +41,8 @@ int notify_new(struct notify **out, const char *path)
 
 void notify_free(struct notify *n)
 {
-	for (; n && n->n; n->n--, n->first++)
-		free(n->waiting[n->first % NOTIFY_WAITING].text);
+	for (uint32_t i = 0; n && i < n->n; i++)
+		free(n->waiting[i].text);
 	free(n);
 }
 
@@ -50,11 +54,39 @@ bool notify_wants(const struct finding *f)
 	       (f->severity == FINDING_CRITICAL && !f->life.alarmed);
 }
 
-static void notify_drop_first(struct notify *n)
+static void notify_drop(struct notify *n, uint32_t i)
 {
-	free(n->waiting[n->first % NOTIFY_WAITING].text);
-	n->first++;
-	n->n--;
+	free(n->waiting[i].text);
+	array_remove(n->waiting, &n->n, i);
+}
+
+/* The oldest of the account that has most. */
+static uint32_t notify_victim(const struct notify *n)
+{
+	struct accounts_tally of = { 0 };
+	uint32_t i = 0;
+
+	for (uint32_t k = 0; k < n->n; k++)
+		++*accounts_count(&of, n->waiting[k].account);
+	while (!accounts_are_same(n->waiting[i].account, accounts_most(&of)))
+		i++;
+	return i;
+}
+
+static uint64_t *notify_turn(struct notify *n, uint32_t i)
+{
+	return &n->turn_of[n->waiting[i].account % ACCOUNTS_TALLY];
+}
+
+/* The oldest of the account whose turn was longest ago. */
+static uint32_t notify_next(struct notify *n)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 1; i < n->n; i++)
+		if (*notify_turn(n, i) < *notify_turn(n, next))
+			next = i;
+	return next;
 }
 
 /* The same reason is told once. */
@@ -67,13 +99,13 @@ static void notify_fail(struct notify *n, int error)
 	n->stats.dropped++;
 }
 
-void notify_put(struct notify *n, char *text, size_t bytes)
+void notify_put(struct notify *n, uid_t account, char *text, size_t bytes)
 {
 	if (n->n == NOTIFY_WAITING) {
 		notify_fail(n, -ENOBUFS);
-		notify_drop_first(n);
+		notify_drop(n, notify_victim(n));
 	}
-	n->waiting[(n->first + n->n++) % NOTIFY_WAITING] = (struct message){ text, bytes };
+	*array_must_add(n->waiting, &n->n) = (struct message){ account, text, bytes };
 }
 
 /* -EAGAIN: too many wait there to be taken.  -EMSGSIZE: it is more than a socket holds. */
@@ -94,9 +126,10 @@ static int message_send(const struct message *m, const struct sockaddr_un *addr)
 	return r;
 }
 
-static void notify_tell_first(struct notify *n, uint64_t now_ns)
+static void notify_tell_next(struct notify *n, uint64_t now_ns)
 {
-	int r = message_send(&n->waiting[n->first % NOTIFY_WAITING], &n->addr);
+	uint32_t next = notify_next(n);
+	int r = message_send(&n->waiting[next], &n->addr);
 
 	n->free_ns = (n->free_ns > now_ns ? n->free_ns : now_ns) + NOTIFY_APART_NS;
 	if (r == -EAGAIN)
@@ -108,7 +141,8 @@ static void notify_tell_first(struct notify *n, uint64_t now_ns)
 		n->stats.last_ns = now_ns;
 		n->stats.error = 0;
 	}
-	notify_drop_first(n);
+	*notify_turn(n, next) = ++n->turn;
+	notify_drop(n, next);
 }
 
 uint64_t notify_run(struct notify *n, uint64_t now_ns)
@@ -116,7 +150,7 @@ uint64_t notify_run(struct notify *n, uint64_t now_ns)
 	const uint64_t ahead_ns = (NOTIFY_AT_ONCE - 1) * NOTIFY_APART_NS;
 
 	while (n->n && n->free_ns <= now_ns + ahead_ns)
-		notify_tell_first(n, now_ns);
+		notify_tell_next(n, now_ns);
 	return n->n ? n->free_ns - ahead_ns : 0;
 }
 

@@ -35,10 +35,16 @@ void notify_free(struct notify *n);	/* NULL is fine; what waits is lost */
 /* Is this change of a finding one that is told? */
 bool notify_wants(const struct finding *f);
 
-/* It is to be told by notify_run(); `text` of malloc() is the callee's. */
-void notify_put(struct notify *n, char *text, size_t bytes);
+/*
+ * It is to be told by notify_run(); `text` of malloc() is the callee's.  The account with most of
+ * what waits makes room.
+ */
+void notify_put(struct notify *n, uid_t account, char *text, size_t bytes);
 
-/* Tell what waits, and never wait.  The time at which to come again; 0: nothing waits. */
+/*
+ * Tell what waits, accounts by turns, and never wait.  The time at which to come again; 0: nothing
+ * waits.
+ */
 uint64_t notify_run(struct notify *n, uint64_t now_ns);
 
 void notify_read_stats(const struct notify *n, struct notify_stats *stats);
