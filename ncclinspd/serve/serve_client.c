@@ -417,9 +417,10 @@ static bool client_wait(struct serve_client *c)
 	return true;
 }
 
-/* False: the next part is for its next turn. */
+/* False: the next part is for its next turn; it does not hold its place for nothing. */
 static bool client_make(struct serve_client *c)
 {
+	c->since_ns = c->serve->now_ns;
 	if (!serve_make(c))
 		return false;
 	client_answer(c, CLIENT_ANSWERING);
