@@ -420,6 +420,27 @@ TEST(user_that_asks_for_much_keeps_nobody_waiting)
 	close(other);
 }
 
+/* A second for each: the last one waits for three times as long as a request may take to come. */
+TEST(request_that_has_come_is_not_too_late_because_others_are_answered_first)
+{
+	static const char request[] = "GET /v1/comms HTTP/1.1\r\nHost: x\r\n\r\n";
+	int fd[15];
+
+	connect_users(fd, FX_COUNT(fd), OTHER_UID);
+	fx.part_ns = FX_SECOND;
+	for (int i = 0; i < FX_COUNT(fd); i++)
+		ck_assert_int_gt(send(fd[i], request, sizeof(request) - 1, MSG_NOSIGNAL), 0);
+	for (int i = 0; i < FX_COUNT(fd); i++, fx.now_ns += FX_SECOND)
+		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS);
+	for (int i = 0; i < FX_COUNT(fd); i++) {
+		char *answer = fx_receive(fd[i], NULL);
+
+		ck_assert_int_eq(fx_status(answer), 200);
+		free(answer);
+		close(fd[i]);
+	}
+}
+
 TEST(snapshot_is_made_in_turns_with_what_others_ask)
 {
 	int fd[3], other;

@@ -456,10 +456,17 @@ static void client_go_on(struct serve_client *c)
 			break;
 }
 
+/* Something has come from it, and its turn has not: it is not late. */
+static bool client_is_unread(const struct serve_client *c)
+{
+	return (c->phase == CLIENT_IDLE || c->phase == CLIENT_READING) &&
+	       (c->readable || (c->in_bytes && !c->in_seen));
+}
+
 static bool client_is_due(const struct serve_client *c)
 {
 	if (c->phase == CLIENT_IDLE || c->phase == CLIENT_READING)
-		return c->readable || (c->in_bytes && !c->in_seen);
+		return client_is_unread(c);
 	if (c->phase == CLIENT_LEAVING)
 		return c->readable;
 	if (c->phase == CLIENT_MAKING)
@@ -573,7 +580,7 @@ void clients_run(struct serve *s)
 	s->round++;
 	for (struct serve_client *c = s->clients; c; c = next) {
 		next = c->next;
-		if (c->deadline_ns <= s->now_ns)
+		if (c->deadline_ns <= s->now_ns && !client_is_unread(c))
 			client_time_out(c);
 		if (c->broken || c->phase == CLIENT_WAITING)
 			client_take_turn(c);
