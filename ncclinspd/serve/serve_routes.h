@@ -65,7 +65,7 @@ void serve_level(struct request *r, struct json *j);
 void serve_overhead(struct request *r, struct json *j);
 void serve_phase(struct request *r, struct json *j);
 
-/* What a snapshot begins with, and its other parts. */
+/* The beginning of a snapshot, and its other parts. */
 serve_part serve_begin_snapshot;
 extern serve_part *const serve_snapshot_parts[];
 

@@ -47,7 +47,7 @@ struct serve {
 	uint32_t nclients;
 	uint64_t round;		/* rounds of the clients' turns so far */
 	uint64_t spent_ns[ACCOUNTS_TALLY];	/* time of accounts' turns, halved each second */
-	uint64_t spent_since_ns;		/* ... and when it was halved last */
+	uint64_t spent_since_ns;		/* the time at which it was halved last */
 	struct stream *streams;
 	uint32_t tracing;	/* streams that take records */
 	uint64_t collected, collected_ns;	/* answers of /metrics, and when the last was */
