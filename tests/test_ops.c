@@ -59,6 +59,31 @@ TEST(largest_communicator_there_can_be_has_a_bandwidth)
 	ck_assert_double_eq_tol(op.busbw_gbs, 2 * op.algbw_gbs, 1e-6);
 }
 
+/* Names of one home, more than have places near it. */
+TEST(names_that_meet_keep_their_places_and_all_are_told_right)
+{
+	static _Alignas(32) char name[16][OPS_WORDS * 32];
+	static const char *const texts[] = { "AllReduce", "ncclFloat32", "Broadcast", "other" };
+	struct ops_words words = { 0 };
+	const struct ops_word *first[16];
+
+	for (int i = 0; i < 16; i++)
+		strcpy(name[i], texts[i % 4]);
+	for (int n = 0; n < 3; n++)
+		for (int i = 0; i < 16; i++) {
+			const struct ops_word *word = ops_word(&words, name[i]);
+
+			ck_assert_ptr_eq(word->name, name[i]);
+			ck_assert_ptr_eq(word->facts, ops_facts(name[i]));
+			ck_assert_uint_eq(word->type_bytes, ops_datatype_bytes(name[i]));
+			if (i < 7 && n)		/* the places behind are shared by the others */
+				ck_assert_ptr_eq(word, first[i]);
+			first[i] = word;
+		}
+	ck_assert_ptr_null(ops_word(&words, NULL)->facts);
+	ck_assert_uint_eq(ops_word(&words, NULL)->type_bytes, 0);
+}
+
 int main(void)
 {
 	return fx_run(NULL, NULL);

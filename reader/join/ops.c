@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define OPS_NEAR 7	/* places behind its home where a word may be */
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 static double factor_one(int32_t nranks)
@@ -84,6 +86,22 @@ uint32_t ops_datatype_bytes(name_t datatype)
 		if (!strcmp(datatypes[i].name, datatype))
 			return datatypes[i].bytes;
 	return 0;
+}
+
+const struct ops_word *ops_word_near(struct ops_words *words, name_t name, uint32_t home)
+{
+	struct ops_word *place = &words->at[home];
+
+	for (uint32_t i = 1; i <= OPS_NEAR && place->name; i++) {
+		struct ops_word *at = &words->at[(home + i) % OPS_WORDS];
+
+		if (at->name == name)
+			return at;
+		if (!at->name || i == OPS_NEAR)
+			place = at;
+	}
+	*place = (struct ops_word){ name, ops_facts(name), ops_datatype_bytes(name) };
+	return place;
 }
 
 name_t ops_datatype_name(uint64_t number)

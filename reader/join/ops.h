@@ -29,8 +29,8 @@ name_t ops_datatype_name(uint64_t number);
 
 /*
  * Both at once for a stage that asks again and again, of names that are kept once (names.h), and
- * no shorter than this: equal ones are one pointer.  Zeroed is new.  Names that meet in one place
- * are looked up each time, at a thousand instructions.
+ * no shorter than this: equal ones are one pointer.  Zeroed is new.  To look one up that has no
+ * place costs a thousand instructions.
  */
 #define OPS_WORDS 64
 
@@ -44,13 +44,14 @@ struct ops_words {
 	struct ops_word at[OPS_WORDS];
 };
 
+/* A word that is not at its home: it is near, or gets a place. */
+const struct ops_word *ops_word_near(struct ops_words *words, name_t name, uint32_t home);
+
 static inline const struct ops_word *ops_word(struct ops_words *words, name_t name)
 {
-	struct ops_word *word = &words->at[(uintptr_t)name >> 5 & (OPS_WORDS - 1)];
+	uint32_t home = (uintptr_t)name >> 5 & (OPS_WORDS - 1);
 
-	if (word->name != name)
-		*word = (struct ops_word){ name, ops_facts(name), ops_datatype_bytes(name) };
-	return word;
+	return words->at[home].name == name ? &words->at[home] : ops_word_near(words, name, home);
 }
 
 /* The datatype, or NULL if its size is not known: NCCL's word for it may be wrong. */
