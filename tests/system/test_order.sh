@@ -28,7 +28,7 @@ PROPORTION=8.5
 
 check "a poll of idle processes is in proportion to them" grows $PROPORTION drain_counted bench_drain --count N 0
 check "... and of one that writes, to its records" grows $PROPORTION drain_counted bench_drain --count 1 N
-check "an operation costs not twice as much among eight times as many communicators" grows 1.9 feed_run bench_pipeline --mix 1 N
+check "an operation costs not three times as much among eight times as many communicators" grows 2.3 feed_run bench_pipeline --mix 1 N
 for path in 'summary?window=60s&by=comm,rank' comms ranks 'peers?window=60s'; do
 	check "the answer of /v1/${path%%[?]*} is in proportion to its rows" grows $PROPORTION answer_counted bench_answer --rows N "/v1/$path"
 done
