@@ -139,6 +139,41 @@ TEST(communicators_that_are_over_make_room_for_new_ones)
 	ck_assert(reconstruct_progress(&m->p, COMMS - 1, &progress));
 }
 
+static void call(struct member *m, uint64_t token, uint16_t comm)
+{
+	union fx_record r = fx_coll_api(token, 0, FX_ALLREDUCE, 1, fx.now);
+
+	r.rec.comm = comm;
+	give(m, &r);
+}
+
+/* An older call, which is pushed out, wants room of its own for a communicator that is over, too. */
+TEST(call_on_a_communicator_that_is_over_finds_it_when_it_is_kept)
+{
+	const struct reconstruct_limits limits = { .comms = FOLLOWED, .apis = 1 };
+	struct comm_progress progress;
+	struct member *m;
+
+	reconstruct_free(fx.rc);
+	ck_assert_int_eq(reconstruct_new(&fx.rc, &limits, fx.names, fx_recon_done, &fx), 0);
+	m = join(0, 77);
+	call(m, 0x100, 0);
+	for (uint16_t i = 2; i < 2 + FOLLOWED / 2 - 1; i++) {
+		union fx_record r = fx_coll(0x900 + i, 0, 1, 1, fx.now);
+
+		r.rec.comm = i;
+		give(m, &r);
+	}
+	m->comms[0].finalize_ticks = fx.now;
+	call(m, 0x101, 1);
+	m->comms[1].finalize_ticks = fx.now;
+	call(m, 0x102, 1);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(reconstruct_progress(&m->p, 1, &progress));
+	ck_assert_uint_eq(progress.calls, 1);
+	ck_assert(!reconstruct_progress(&m->p, 0, &progress));
+}
+
 static uint64_t pushed_out(struct member *m)
 {
 	for (uint32_t i = 0; i < OPS; i++) {

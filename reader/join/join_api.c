@@ -152,8 +152,7 @@ void join_put_call_away(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 
 /* It is the newest one then.  NULL: its token stands for something. */
 static inline struct api_call *call_new(struct reconstruct *rc, struct recon *r,
-					struct recon_comm *rcomm, const struct nci_record *rec,
-					uint64_t now_ns)
+					const struct nci_record *rec, uint64_t now_ns)
 {
 	struct api_call *call = &r->newest_call;
 
@@ -168,9 +167,17 @@ static inline struct api_call *call_new(struct reconstruct *rc, struct recon *r,
 	call->seen_ns = now_ns;
 	call->comm = rec->comm;
 	call->graph = rec->form & NCI_FORM_GRAPH;
-	if (rcomm && rec->start > rcomm->last_call)
-		rcomm->last_call = rec->start;
 	return call;
+}
+
+/* Its communicator, not before older calls made way, which may take that one's room. */
+static struct recon_comm *call_comm(struct recon *r, const struct api_call *call)
+{
+	struct recon_comm *rcomm = recon_comm(r, call->comm);
+
+	if (rcomm && call->start_ticks > rcomm->last_call)
+		rcomm->last_call = call->start_ticks;
+	return rcomm;
 }
 
 /* A captured call is kept with others, since its head may be read again and again. */
@@ -233,8 +240,7 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
 	const struct process *p = r->process;
-	struct recon_comm *rcomm = recon_comm(r, c->comm);
-	struct api_call *call = call_new(rc, r, rcomm, ev->rec, now_ns);
+	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
 
 	if (!call)
 		return;
@@ -244,7 +250,7 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 	call->count = c->count;
 	call->root = c->root;
 	call->tag = call_tag(c->tag, ev->rec);
-	call_note(r, rcomm, call);
+	call_note(r, call_comm(r, call), call);
 	call_is_filled(rc, r, call, now_ns);
 }
 
@@ -252,7 +258,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 		       uint64_t now_ns)
 {
 	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
-	struct api_call *call = call_new(rc, r, recon_comm(r, c->comm), ev->rec, now_ns);
+	struct api_call *call = call_new(rc, r, ev->rec, now_ns);
 
 	if (!call)
 		return;
@@ -262,6 +268,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 	call->count = c->count;
 	call->root = UNKNOWN_I32;
 	call->tag = call_tag(c->tag, ev->rec);
+	call_comm(r, call);
 	join_group_call(rc, r, call, now_ns);
 	call_is_filled(rc, r, call, now_ns);
 }
