@@ -409,6 +409,27 @@ TEST(late_children_are_told_from_early_ones_by_their_slot)
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
 }
 
+/* As when each of eight threads launches many transfers in one group, and all proxies end late. */
+TEST(late_children_are_told_from_early_ones_in_many_lanes)
+{
+	enum { LANES = 8, HEADS = 126 };
+
+	fx_recon_open(&fx, 6, FX_MASK_NET);
+	for (uint32_t lane = 0; lane < LANES; lane++)
+		for (uint32_t i = 0; i < HEADS; i++)
+			give(fx_coll(nci_token(lane, i, 9), 0, lane * HEADS + i, 1, 100 + i));
+	for (uint32_t lane = 0; lane < LANES; lane++)
+		for (uint32_t i = 0; i < HEADS; i++)
+			give(fx_kernel(101, nci_token(lane, i, 9), 0, 1000 + i, 1090 + i));
+	ck_assert_uint_eq(fx.ndone, LANES * HEADS);
+	for (uint32_t lane = 0; lane < LANES; lane++)
+		for (uint32_t i = 0; i < HEADS; i++)
+			give(fx_proxy(nci_token(20, i, 3), nci_token(lane, i, 9), 1000, 2000));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, LANES * HEADS);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
+}
+
 TEST(children_whose_head_never_comes_are_orphans)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);

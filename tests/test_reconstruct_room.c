@@ -262,7 +262,7 @@ TEST(tables_of_a_process_count_once_it_has_operations)
 	post(m, 1);
 	one = memory.taken - none;
 	post(m, 2);
-	ck_assert_uint_ge(one, 24 << 10);
+	ck_assert_uint_ge(one, 24 << 10);	/* its places, and the slots of a lane */
 	ck_assert_uint_lt(memory.taken - none - one, 4 << 10);
 }
 

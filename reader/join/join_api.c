@@ -171,7 +171,7 @@ static inline struct api_call *call_new(struct reconstruct *rc, struct recon *r,
 }
 
 /* Its communicator, not before older calls made way, which may take that one's room. */
-static struct recon_comm *call_comm(struct recon *r, const struct api_call *call)
+static inline struct recon_comm *call_comm(struct recon *r, const struct api_call *call)
 {
 	struct recon_comm *rcomm = recon_comm(r, call->comm);
 

@@ -24,9 +24,9 @@
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
-/* Touched when the first operations come. */
-#define PLACES_BYTES	(RECON_PLACES * sizeof(struct open_op *) +			\
-			 RECON_SLOTS * sizeof(struct recon_slot))
+/* Touched when the first operations come, and the first of a lane. */
+#define PLACES_BYTES	(RECON_PLACES * sizeof(struct open_op *))
+#define LANE_BYTES	(RECON_SLOTS * sizeof(struct recon_slot))
 
 static uint32_t token_pack(enum recon_kind kind, uint32_t number)
 {
@@ -44,10 +44,10 @@ static uint32_t slot_of(uint64_t token)
 	return 633 * nci_token_lane(token) + nci_token_slot(token);
 }
 
-/* Slots may share a place: the one that gave the last operation has it. */
+/* A lane has so many slots; more would share their places, where the last operation's counts. */
 static struct recon_slot *recon_slot(struct recon *r, uint64_t token)
 {
-	return &r->slot[slot_of(token) % RECON_SLOTS];
+	return &r->slot[nci_token_lane(token)][token % RECON_SLOTS];
 }
 
 /* Operations that one slot gave one after the other lie side by side. */
@@ -66,15 +66,6 @@ static uint64_t slot_generations(uint64_t newer, uint64_t older)
 	return (newer - older) >> NCI_TOKEN_GEN_SHIFT;
 }
 
-/* A newer operation of the slot, or another slot in its place. */
-static void slot_advance(struct recon_slot *s, uint64_t token)
-{
-	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
-
-	s->done = newer < RECON_PAST ? s->done << newer : 0;
-	s->token = token;
-}
-
 static bool recon_charge(struct recon *r, uint64_t bytes)
 {
 	if (!memory_take(r->room->memory, r->process->account, bytes))
@@ -87,6 +78,26 @@ static void recon_discharge(struct recon *r, uint64_t bytes)
 {
 	memory_give(r->room->memory, r->process->account, bytes);
 	r->taken -= bytes;
+}
+
+/* The slots of a lane, if there is memory: without, its late children are taken for early ones. */
+static __attribute__((noinline)) bool recon_add_lane(struct recon *r, uint32_t lane)
+{
+	if (!r->has_lane[lane] && memory_has(r->room->memory, r->process->account, LANE_BYTES))
+		r->has_lane[lane] = recon_charge(r, LANE_BYTES);
+	return r->has_lane[lane];
+}
+
+/* A newer operation of the slot, or another slot in its place.  False: no memory to know it. */
+static bool recon_advance(struct recon *r, struct recon_slot *s, uint64_t token)
+{
+	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
+
+	if (!s->token && !recon_add_lane(r, nci_token_lane(token)))
+		return false;
+	s->done = newer < RECON_PAST ? s->done << newer : 0;
+	s->token = token;
+	return true;
 }
 
 static int recon_init_stores(struct recon *r, const struct reconstruct_limits *limits)
@@ -218,9 +229,9 @@ bool recon_see_head(struct recon *r, uint64_t token)
 	struct recon_slot *s = recon_slot(r, token);
 	bool newer = slot_gave(s, token) && token > s->token;
 
-	if (newer || !slot_gave(s, token))
-		slot_advance(s, token);
-	return newer && !r->headless.count;
+	if (!newer && slot_gave(s, token))
+		return false;
+	return recon_advance(r, s, token) && newer && !r->headless.count;
 }
 
 bool recon_is_past(struct recon *r, uint64_t token)
@@ -399,7 +410,9 @@ static void recon_forget_op(struct recon *r, const struct open_op *o)
 	if (!o->has_head)
 		return;
 	if (!slot_gave(s, token) || token > s->token)
-		slot_advance(s, token);
+		recon_see_head(r, token);
+	if (!s->token)
+		return;			/* there is no memory to know it */
 	older = slot_generations(s->token, token);
 	s->done |= older < RECON_PAST ? UINT64_C(1) << older : 0;
 }

@@ -26,6 +26,7 @@
  *   ended      a ring of tokens of API groups that have ended
  */
 
+#include "nci/token.h"
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/base/pool.h"
@@ -161,7 +162,8 @@ enum recon_kind {
 };
 
 #define RECON_PLACES	1024
-#define RECON_SLOTS	1024
+#define RECON_LANES	(1 << NCI_TOKEN_LANE_BITS)
+#define RECON_SLOTS	1024	/* of a lane */
 #define RECON_PAST	64	/* generations */
 
 /* The operations of one slot of a lane whose heads were read.  Zeroed is new. */
@@ -213,9 +215,10 @@ struct recon {
 	bool unsettled;			/* some plans wait for stamps to be settled */
 	bool serves;			/* has done network work for other processes */
 	bool ended;
-	bool has_places;		/* the rest is in use, in part: */
-	struct recon_slot slot[RECON_SLOTS];
+	bool has_places;		/* the next is in use, in part: */
 	struct open_op *place[RECON_PLACES];	/* operations that it lacks are in the index */
+	bool has_lane[RECON_LANES];		/* its slots are in use */
+	struct recon_slot slot[RECON_LANES][RECON_SLOTS];	/* 4 MiB, of which pages are touched */
 };
 
 /* -ENOMEM: nothing left behind. */
