@@ -184,6 +184,23 @@ static uint64_t pushed_out(struct member *m)
 	return m->p.loss.evicted;
 }
 
+/* Its further children would push out one operation after another, and complete none. */
+TEST(operation_that_was_pushed_out_is_not_begun_again)
+{
+	enum { MORE = 4 };
+	struct member *m = join(0, 77);
+
+	for (uint32_t i = 0; i < 3 * (OPS + MORE); i++) {
+		union fx_record r = fx_kernel(0x900, nci_token(1, i % (OPS + MORE), 2),
+					      (uint8_t)(i / (OPS + MORE)), 100, 200);
+
+		give(m, &r);
+	}
+	ck_assert_uint_eq(m->p.loss.evicted, MORE);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, MORE);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 2 * MORE);
+}
+
 TEST(first_processes_of_a_user_have_more_room_than_the_next)
 {
 	struct member *other;

@@ -396,7 +396,7 @@ static void recon_drop_item(struct recon *r, struct pool *pool, void *item, uint
 	pool_put_back(pool, item);
 }
 
-/* Late children are known by its slot; without a head that has told nothing of how far it is. */
+/* Late children are known by its slot, also where its head was not read. */
 static void recon_forget_op(struct recon *r, const struct open_op *o)
 {
 	uint64_t token = o->op.token, older;
@@ -407,8 +407,6 @@ static void recon_forget_op(struct recon *r, const struct open_op *o)
 		*place = NULL;
 	else
 		index_remove(&r->index, token);
-	if (!o->has_head)
-		return;
 	if (!slot_gave(s, token) || token > s->token)
 		recon_see_head(r, token);
 	if (!s->token)

@@ -166,7 +166,7 @@ enum recon_kind {
 #define RECON_SLOTS	1024	/* of a lane */
 #define RECON_PAST	64	/* generations */
 
-/* The operations of one slot of a lane whose heads were read.  Zeroed is new. */
+/* The operations of one slot whose heads were read, or that were dropped.  Zeroed is new. */
 struct recon_slot {
 	uint64_t token;		/* the newest one's */
 	uint64_t done;		/* bit i: the one i generations older is done with */
