@@ -167,7 +167,7 @@ static void make_process(uint32_t i)
 
 	*p = (struct process){
 		.id = i + 1, .pid = (pid_t)(10 + i), .uid = i < 2 ? 100 : 101, .nonce = i + 1,
-		.api_version = 5, .mask = UINT32_MAX, .lanes = 1, .comms = comms[i],
+		.api_version = 5, .mask = UINT32_MAX, .lanes = 2, .comms = comms[i],
 		.ncomms = COMMS, .strings = strings, .tags = tags, .nstrings = TEXTS,
 		.first_ticks = 1,
 		.clock = { NCI_CLOCK_TSC, START_NS, START_NS, 1, 0 },
@@ -195,9 +195,11 @@ static const uint8_t lines_of[NCI_EV_END] = {
 #undef X
 };
 
+/* Generations of four slots in each of two lanes; every two of these share their places. */
 static uint64_t token_of(uint8_t number)
 {
-	return number ? nci_token(0, number, 1) : 0;
+	return number ? nci_token(number / 4 % 2, number % 2 + number / 2 % 2 * 1024u,
+				  1 + number / 8) : 0;
 }
 
 static void fill(struct nci_slot *slot, const struct step *s)
