@@ -53,7 +53,6 @@ struct open_op {
 	uint64_t alive_ns;		/* a child was last seen in flight */
 	uint32_t live_kernels;		/* kernels in flight at alive_ns */
 	bool has_head;
-	bool has_api;
 	bool waits;			/* is on waiting */
 	bool alone;			/* its launch has ended, and was this: it is no plan */
 	bool held;			/* finished, and held by its plan */
