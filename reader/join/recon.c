@@ -24,9 +24,9 @@
 #define COMM_BYTES	(12 << 10)
 #define TOKEN_BYTES	128		/* the most, with its place in the index */
 
-/* Touched when the first operations come, and the first of a lane. */
+/* Touched when the first operations come, and the first of some slots side by side. */
 #define PLACES_BYTES	(RECON_PLACES * sizeof(struct open_op *))
-#define LANE_BYTES	(RECON_SLOTS * sizeof(struct recon_slot))
+#define BESIDE_BYTES	(RECON_BESIDE * sizeof(struct recon_slot))
 
 static uint32_t token_pack(enum recon_kind kind, uint32_t number)
 {
@@ -80,12 +80,14 @@ static void recon_discharge(struct recon *r, uint64_t bytes)
 	r->taken -= bytes;
 }
 
-/* The slots of a lane, if there is memory: without, its late children are taken for early ones. */
-static __attribute__((noinline)) bool recon_add_lane(struct recon *r, uint32_t lane)
+/* A slot and those beside it, if there is memory: else its late children pass for early ones. */
+static __attribute__((noinline)) bool recon_add_slots(struct recon *r, uint64_t token)
 {
-	if (!r->has_lane[lane] && memory_has(r->room->memory, r->process->account, LANE_BYTES))
-		r->has_lane[lane] = recon_charge(r, LANE_BYTES);
-	return r->has_lane[lane];
+	bool *has = &r->has_slots[nci_token_lane(token)][token % RECON_SLOTS / RECON_BESIDE];
+
+	if (!*has && memory_has(r->room->memory, r->process->account, BESIDE_BYTES))
+		*has = recon_charge(r, BESIDE_BYTES);
+	return *has;
 }
 
 /* A newer operation of the slot, or another slot in its place.  False: no memory to know it. */
@@ -93,7 +95,7 @@ static bool recon_advance(struct recon *r, struct recon_slot *s, uint64_t token)
 {
 	uint64_t newer = slot_gave(s, token) ? slot_generations(token, s->token) : RECON_PAST;
 
-	if (!s->token && !recon_add_lane(r, nci_token_lane(token)))
+	if (!s->token && !recon_add_slots(r, token))
 		return false;
 	s->done = newer < RECON_PAST ? s->done << newer : 0;
 	s->token = token;

@@ -163,6 +163,7 @@ enum recon_kind {
 #define RECON_PLACES	1024
 #define RECON_LANES	(1 << NCI_TOKEN_LANE_BITS)
 #define RECON_SLOTS	1024	/* of a lane */
+#define RECON_BESIDE	256	/* slots in a page */
 #define RECON_PAST	64	/* generations */
 
 /* The operations of one slot whose heads were read, or that were dropped.  Zeroed is new. */
@@ -216,8 +217,8 @@ struct recon {
 	bool ended;
 	bool has_places;		/* the next is in use, in part: */
 	struct open_op *place[RECON_PLACES];	/* operations that it lacks are in the index */
-	bool has_lane[RECON_LANES];		/* its slots are in use */
-	struct recon_slot slot[RECON_LANES][RECON_SLOTS];	/* 4 MiB, of which pages are touched */
+	bool has_slots[RECON_LANES][RECON_SLOTS / RECON_BESIDE]; /* that page is in use of */
+	_Alignas(4096) struct recon_slot slot[RECON_LANES][RECON_SLOTS]; /* 4 MiB */
 };
 
 /* -ENOMEM: nothing left behind. */
