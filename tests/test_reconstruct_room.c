@@ -147,7 +147,7 @@ static void call(struct member *m, uint64_t token, uint16_t comm)
 	give(m, &r);
 }
 
-/* An older call, which is pushed out, wants room of its own for a communicator that is over, too. */
+/* An older call, which is pushed out, wants room for its own communicator, which is over, too. */
 TEST(call_on_a_communicator_that_is_over_finds_it_when_it_is_kept)
 {
 	const struct reconstruct_limits limits = { .comms = FOLLOWED, .apis = 1 };
