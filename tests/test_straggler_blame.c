@@ -69,8 +69,9 @@ TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 	ck_assert_uint_eq(nsuspected, 0);
 	ck_assert(straggler_lately(straggler, 3, 1, &one));
 	ck_assert(!one.late);
-	ck_assert_uint_eq(one.judged, 0);
-	ck_assert_uint_eq(one.late_ns, UNKNOWN_U64);
+	ck_assert_uint_ge(one.ops, 2000);
+	ck_assert_uint_le(one.judged, one.ops / 20);	/* by chance, noise stands out of noise */
+	ck_assert_uint_lt(one.blame_ns, one.ops / 20 * 300 * US);
 	straggler_forget(straggler, 3);
 	ck_assert(!straggler_lately(straggler, 3, 1, &one));
 }
