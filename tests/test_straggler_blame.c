@@ -2,6 +2,8 @@
 /* Whose doing the waiting is: all sums against slow and obvious ones, and who inherits. */
 #include "tests/fx_straggler.h"
 
+#define MEMBERS	8192	/* that are remembered: see straggler.c */
+
 /* What a slow mind would add up: each operation by itself. */
 TEST_LOOP(sums_are_those_of_the_operations, 0, 5)
 {
@@ -74,6 +76,35 @@ TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 	ck_assert_uint_lt(one.blame_ns, one.ops / 20 * 300 * US);
 	straggler_forget(straggler, 3);
 	ck_assert(!straggler_lately(straggler, 3, 1, &one));
+}
+
+/* A member that makes room before its operations have settled leaves them to nobody. */
+TEST(who_has_the_place_of_a_rank_that_made_room_is_not_blamed_for_it)
+{
+	struct straggler_op op;
+	struct straggler_recent recent;
+
+	for (int k = 0; k < 60; k++) {
+		const uint64_t late[2] = { 0, k < 50 ? noise() : 9 * MS };
+
+		op = op_of(1, 2, 2, late);
+		straggler_add(&op);
+		pass(k < 50 ? STEP : MS);
+	}
+	for (uint32_t comm = 2; comm < 2 + MEMBERS; comm++) {
+		struct op untimed = op_of_part(&op, &op.part[0]);
+
+		untimed.comm_index = comm;
+		untimed.source = TIMING_KERNEL_CPU;
+		straggler_see(straggler, &(const struct op *){ &untimed }, 1, processes,
+			      nprocesses, now_ns);
+	}
+	ck_assert(!straggler_recent(straggler, 2, 1, now_ns, &recent));
+	pass(2 * SECOND);
+	for (uint32_t comm = 2; comm < 2 + MEMBERS; comm++) {
+		ck_assert(straggler_recent(straggler, 1, comm, now_ns, &recent));
+		ck_assert_uint_eq(recent.blame_ns, 0);
+	}
 }
 
 TEST(of_several_functions_the_one_that_costs_most_is_told)

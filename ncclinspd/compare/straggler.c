@@ -174,6 +174,15 @@ static inline struct straggler_member *member_at(const struct straggler *s, uint
 	return keyed_at(&s->members, item);
 }
 
+/* The seat's member; NULL: it has made room for another one. */
+static struct straggler_member *seat_member(const struct straggler *s, const struct seat *seat)
+{
+	struct straggler_member *m = keyed_taken(&s->members, seat->member);
+
+	return m && m->key.process_id == seat->who.process_id &&
+	       m->key.comm_index == seat->who.comm_index ? m : NULL;
+}
+
 /* ---- what is usual --------------------------------------------------------- */
 
 /* c* of a bucket, the least of now and of some windows before; UNKNOWN_U64. */
@@ -441,9 +450,11 @@ static struct recent member_part(const struct straggler_member *m, const struct 
 	return sum;
 }
 
-/* The others' waiting, for operations that came at `now_ns`. */
+/* The others' waiting, for operations that came at `now_ns`.  `m` may be NULL. */
 static void member_blame(struct straggler_member *m, uint64_t blame_ns, uint64_t now_ns)
 {
+	if (!m)
+		return;
 	m->sums.blame_ns += blame_ns;
 	member_add(m, now_ns, &(struct recent){ .blame_ns = blame_ns });
 }
@@ -462,7 +473,7 @@ static void root_move(struct straggler *s, const struct root *root, double blame
 		uint64_t ns = (uint64_t)(blame_ns * share);
 
 		late_series_open(&u->series)->tally[j->part[i].seat].moved_ns += ns;
-		member_blame(member_at(s, u->seat[j->part[i].seat].member), ns, j->seen_ns);
+		member_blame(seat_member(s, &u->seat[j->part[i].seat]), ns, j->seen_ns);
 	}
 	u->changed = true;
 }
@@ -500,15 +511,17 @@ static void joint_add_own(struct straggler *s, struct straggler_unit *u,
 	late_add_judged(&slot->sums, &j->op);
 	for (uint32_t i = 0; i < j->n; i++) {
 		uint32_t seat = j->part[i].seat;
-		struct straggler_member *m = member_at(s, u->seat[seat].member);
+		struct straggler_member *m = seat_member(s, &u->seat[seat]);
 		bool last = i == j->op.last && own[i].own;
 
 		late_add_own(&slot->tally[seat], last, own[i].late_ns, own[i].blame_ns);
 		if (own[i].own)
 			late_add_cause(&slot->tally[seat], own[i].late_ns, j->part[i].queued_ns);
-		m->sums.judged++;
-		m->sums.last += last;
 		member_blame(m, own[i].blame_ns, j->seen_ns);
+		if (m) {
+			m->sums.judged++;
+			m->sums.last += last;
+		}
 	}
 }
 
@@ -645,7 +658,6 @@ static uint64_t seats_found(const struct straggler *s)
 {
 	return s->tracks.gone + s->members.gone + s->second + 1;
 }
-
 
 /*
  * The seat of the i-th rank, looked for; its track and member are used once a second.  NULL: there
