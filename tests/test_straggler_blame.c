@@ -330,9 +330,9 @@ static void nested(uint64_t late_ns, bool other_first)
 }
 
 /* More GPUs than are remembered, on communicators of their own. */
-static void others_come(void)
+static void others_come(uint64_t late_ns)
 {
-	static const uint64_t late[OP_RANKS];
+	const uint64_t late[OP_RANKS] = { late_ns };
 
 	for (uint32_t k = 0; k < 32; k++) {
 		struct straggler_op op = op_of(100 + k, OP_RANKS, OP_RANKS, late);
@@ -345,6 +345,40 @@ static void others_come(void)
 	}
 }
 
+static void stage_sends(uint64_t process_id)
+{
+	static const uint64_t late;
+	struct straggler_op op = op_of(5, 2, 1, &late);
+	struct op send;
+
+	op.part[0].process_id = process_id;
+	op.part[0].rank = (int32_t)process_id;
+	op.part[0].gpu = process_id;
+	send = op_of_part(&op, &op.part[0]);
+	send.func = "Send";
+	send.is_p2p = true;
+	straggler_see(straggler, &(const struct op *){ &send }, 1, processes, nprocesses, now_ns);
+}
+
+/* The second stage's GPU has made room for those of others, each of which waits for long. */
+TEST(a_stage_does_not_wait_by_what_others_in_its_place_wait)
+{
+	struct straggler_lately stage;
+
+	for (int k = 0; k < 120; k++) {
+		stage_sends(1);
+		stage_sends(2);
+		others_come(k % 2 ? 200 * MS : 0);
+		stage_sends(1);
+		pass(SECOND);
+	}
+	for (uint64_t id = 1; id <= 2; id++) {
+		ck_assert(straggler_lately(straggler, id, 5, &stage));
+		ck_assert_uint_gt(stage.ops, 100);
+		ck_assert_uint_eq(stage.judged, 0);
+	}
+}
+
 /* Its GPUs' operations are found even if others have taken their places meanwhile. */
 TEST(inherited_lateness_is_its_roots)
 {
@@ -353,7 +387,7 @@ TEST(inherited_lateness_is_its_roots)
 	for (int k = 0; k < 2400; k++) {
 		nested(5 * MS, k % 2);
 		if (k == 40)
-			others_come();
+			others_come(0);
 	}
 	pass(SECOND);
 	ck_assert_uint_eq(look(), 1);

@@ -1001,7 +1001,8 @@ static bool stages_wait(struct straggler *s, struct straggler_unit *u, struct la
 			return false;
 	for (uint32_t i = 0; i < u->nseats; i++) {
 		struct seat *seat = &u->seat[i];
-		uint64_t elsewhere_ns = track_at(s, seat->track)->wait_ns;
+		const struct straggler_track *t = track_at(s, seat->track);
+		uint64_t elsewhere_ns = t->key == seat->who.gpu ? t->wait_ns : 0;
 
 		parts[i] = (struct late_part){
 			.inside_ns = seat->sends_wait_ns + (elsewhere_ns > seat->track_wait_ns ?
