@@ -57,6 +57,8 @@ static void renew_server(void)
 		return;
 	if (runs > 1)
 		fx_serve_close();
+	else
+		atexit(fx_serve_close);	/* what is left is found there, not called lost */
 	open_server();
 }
 
