@@ -333,6 +333,20 @@ TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 	fx_daemon_close(&fx);
 }
 
+TEST(level_is_told_with_the_moment_since_which_it_is_in_force)
+{
+	open_asked_job();
+	usleep(120000);
+	fx_daemon_step(&fx, 1);
+	fx_daemon_step(&fx, 1);
+	atomic_store_explicit(&job.ring.header->steer.since, 4711, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.live->level, 2, memory_order_relaxed);
+	fx_daemon_step(&fx, 1);
+	ck_assert_uint_eq(fx_process(&fx, 0)->level, 2);
+	ck_assert_uint_eq(fx_process(&fx, 0)->steering.since_ticks, 4711);
+	fx_daemon_close(&fx);
+}
+
 TEST(order_is_known_whole_though_its_level_is_told_before_the_rest)
 {
 	open_asked_job();

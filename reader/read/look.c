@@ -134,7 +134,7 @@ static int look_open_lanes(struct attached *a)
 static int look_take(struct attached *a, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
-	uint32_t lanes = look_load32(&look_live(a)->lanes);
+	uint32_t lanes = look_load32(&look_live(a)->lanes), level = seg->process.level;
 	int r;
 
 	if (lanes > seg->max_lanes)
@@ -153,8 +153,8 @@ static int look_take(struct attached *a, enum segment_tables which)
 	if (r == 0)
 		r = segment_tables(seg, look_live(a), which);
 	take_counters(a);
-	if (r == 0 && which != TABLES_NEW)
-		r = take_steering(a);
+	if (r == 0 && (which != TABLES_NEW || seg->process.level != level))
+		r = take_steering(a);	/* since when it has its level is told with that */
 	return r;
 }
 
