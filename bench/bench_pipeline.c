@@ -7,7 +7,7 @@
  *
  *     valgrind --tool=callgrind --toggle-collect=feed_run build/bench/bench_pipeline --mix 1
  *
- * A third number gives each process as many communicators.
+ * A second number gives each process as many communicators, a third one plays so many operations.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define BATCH		256	/* operations of a process at a time, prepared off the clock */
 #define RUN_NS		400000000
-#define COUNTED		2048
+#define COUNTED		2048	/* operations of each process */
 
 static const struct feed_mix mixes[] = {
 	{ "ops: call and collective",        0,  0, 8 },
@@ -58,7 +58,7 @@ static void mix_run(const struct feed_mix *mix)
 	feed_close(&f);
 }
 
-static int mix_count(uint32_t i, uint32_t ncomms)
+static int mix_count(uint32_t i, uint32_t ncomms, uint64_t counted)
 {
 	uint64_t nth = 0;
 	struct feed f;
@@ -66,7 +66,7 @@ static int mix_count(uint32_t i, uint32_t ncomms)
 	if (i >= sizeof(mixes) / sizeof(*mixes) || !ncomms)
 		return EXIT_FAILURE;
 	feed_open(&f, &mixes[i], ncomms, BATCH);
-	while (nth < COUNTED) {
+	while (nth < counted) {
 		f.nrecords = 0;
 		for (uint32_t k = 0; k < BATCH; k++)
 			feed_make(&f, nth++);
@@ -81,7 +81,8 @@ int main(int argc, char **argv)
 {
 	figure_start("pipeline", &argc, argv);
 	if (argc > 2 && !strcmp(argv[1], "--mix"))
-		return mix_count((uint32_t)atoi(argv[2]), argc > 3 ? (uint32_t)atoi(argv[3]) : 1);
+		return mix_count((uint32_t)atoi(argv[2]), argc > 3 ? (uint32_t)atoi(argv[3]) : 1,
+				 argc > 4 ? (uint64_t)atoll(argv[4]) : COUNTED);
 	for (size_t i = 0; i < sizeof(mixes) / sizeof(*mixes); i++)
 		mix_run(&mixes[i]);
 	return 0;

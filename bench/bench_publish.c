@@ -555,7 +555,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench_publish: what is to be counted is not seen\n");
 		return EXIT_FAILURE;
 	}
-	if (argc > 2 && !strcmp(argv[1], "--beside")) {
+	if (argc > 1 && !strcmp(argv[1], "--beside")) {
+		if (argc != 3) {
+			fprintf(stderr, "bench_publish: --beside FILE: a profiler library\n");
+			return EXIT_FAILURE;
+		}
 		clock_calibrate();
 		for (int i = 0; i < PLUGINS; i++)
 			plugin_init(&plugins[i]);

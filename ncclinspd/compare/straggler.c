@@ -137,7 +137,7 @@ struct straggler_member {
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
 	uint64_t until_ns;	/* the end of the newest stretch; 0: there is none */
-	struct recent newest;	/* what came in that, which is in none of the parts yet */
+	struct recent newest;	/* the sum of that, in none of the parts yet */
 	/* Part i is at i modulo their number. */
 	struct recent recent[RECENT_PARTS + 1];
 	struct recent minute[STRAGGLER_HISTORY + 1];
@@ -653,7 +653,7 @@ static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, u
 	return LATE_NOBODY;
 }
 
-/* As long as it is the same, each seat's numbers are those of its own track and member. */
+/* A number that changes when a seat's numbers may no longer be of its own track and member. */
 static uint64_t seats_found(const struct straggler *s)
 {
 	return s->tracks.gone + s->members.gone + s->second + 1;
@@ -680,7 +680,7 @@ struct seat *seat_look_for(struct straggler *s, struct straggler_unit *u,
 		return NULL;
 	u->series.n = u->nseats;
 	if (seat->who.gpu != gpu)
-		seat->found = 0;	/* until its track is found, the one before is no answer */
+		seat->found = 0;	/* the track before is no answer until its own is found */
 	seat->who = (struct straggler_rank){
 		.process_id = op->process_id, .pid = op->pid, .comm_index = op->comm_index,
 		.rank = op->rank, .account = op->account, .gpu = gpu,

@@ -134,7 +134,7 @@ struct detector {
 	const char *name;
 	size_t state_bytes;
 	uint64_t hold_ns;	/* a finding ends when not seen for so long, and in two looks */
-	bool of_living;		/* and with its process, else its communicator */
+	bool of_living;		/* it ends with its process too, else with its communicator */
 	int (*init)(struct diagnose *dg, void *state);
 	void (*deinit)(void *state);
 	void (*ops)(struct diagnose *dg, void *state, const struct op *const *ops, uint32_t n,

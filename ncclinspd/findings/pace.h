@@ -12,7 +12,7 @@
 /* All of them; zeroed is empty.  Up to 66 KiB for each process that posts. */
 struct paces {
 	struct pace *at[PACES];
-	uint64_t token;		/* what the operation that was added last is */
+	uint64_t token;		/* the kind of the operation that was added last */
 };
 
 void paces_deinit(struct paces *paces);
